@@ -3,10 +3,16 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
 from tests.serve.program import Program
 
 import heed
+from heed.errors import ConfigError
+from heed.serve.run import serve
+from heed.serve.settings import ServeSettings, Store
+from heed.serve.shapes.storage import FILE
 
 
 def test_it_says_address_directions_and_a_line_to_try(en_de: str, de_en: str) -> None:
@@ -41,3 +47,15 @@ def test_it_is_live_at_once_and_ready_after_a_first_translation(en_de: str) -> N
         assert program.ask("/health")[0] == 200
         program.wait_for("heed: ready.")
         assert program.ask("/ready")[0] == 200
+
+
+def test_a_store_that_cannot_be_used_is_told_at_the_start(en_de: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "store"
+    settings = ServeSettings(models=(en_de,), store=Store(folder=str(folder)))
+    with pytest.raises(ConfigError, match=rf"store\.folder: {folder} cannot be used: "):
+        serve(settings, print)
+    (tmp_path / FILE).write_bytes(b"no database at all" * 100)
+    settings = ServeSettings(models=(en_de,), store=Store(folder=str(tmp_path)))
+    with pytest.raises(ConfigError, match="cannot be used: file is not a database"):
+        serve(settings, print)

@@ -56,6 +56,24 @@ def test_a_model_whose_folder_is_gone_is_refused_in_words(
     assert "The folder of the model 'mine' is gone" in answer.json()["error"]["sentence"]
 
 
+def test_a_model_whose_folder_is_gone_still_translates_and_is_not_traced(
+    serve: Serve, en_de: str, de_en: str, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(en_de, tmp_path / "mine")
+    client = serve(str(folder), de_en)
+    wanted = {"source": "en", "target": "de"}
+    translated = client.post("/api/v1/translate", json={"text": "a man", **wanted}).json()
+    shutil.rmtree(folder)
+    again = client.post("/api/v1/translate", json={"text": "a man", **wanted})
+    assert again.json()["translations"] == translated["translations"]
+    traced = client.post("/api/v1/trace", json={"source_text": "a man", **wanted})
+    assert traced.status_code == 400
+    assert "The folder of the model 'mine' is gone" in traced.json()["error"]["sentence"]
+    # It was never described, so nothing is known of it.
+    models = client.get("/api/v1/models").json()["models"]
+    assert [each["name"] for each in models] == [Path(de_en).name]
+
+
 def test_neighbors_and_analogies_over_http_are_those_of_python(serve: Serve, en_de: str) -> None:
     client = serve(en_de)
     (table,) = piece_tables(load_bundle(en_de))

@@ -31,21 +31,18 @@ class Descriptions:
         self._known: dict[str, ModelInfo] = {}
 
     def all(self) -> list[ModelInfo]:
-        """What all models are now.
+        """What all models are now; not those whose folders were removed before they were read."""
+        found = [self._now(name) for name in self._models.folders]
+        return [each for each in found if each is not None]
 
-        Raises:
-            FormatError: a folder holds no model any more.
-        """
-        return [self._now(name) for name in self._models.folders]
-
-    def _now(self, name: str) -> ModelInfo:
+    def _now(self, name: str) -> ModelInfo | None:
         known = self._known.get(name)
         try:
             version = version_of(self._models.folders[name])
         except HeedError:
             # The folder is gone; what was read of it stays true of the model in memory.
             if known is None:
-                raise
+                return None
             version = known.version
         if known is None or known.version != version:
             known = self._known[name] = _read(self._models, name, version)

@@ -12,6 +12,7 @@ from heed.serve.process import run_process
 from heed.serve.request import Answer
 from heed.serve.service import Service
 from heed.serve.settings import ServeSettings
+from heed.serve.shapes.storage import check_store
 from heed.serve.supervisor import supervise
 from heed.serve.watch import logs
 from heed.serve.watch.figures import Figures
@@ -81,7 +82,8 @@ def serve(
             their directions are printed first, and that it is ready.
 
     Raises:
-        ConfigError: the address cannot be listened on, or a model cannot be served.
+        ConfigError: the address cannot be listened on, a model cannot be served, or the folder of
+            the store cannot be used.
         FormatError: a folder holds no model, or a damaged one.
     """
     share_one_heap()  # before there are threads
@@ -89,6 +91,7 @@ def serve(
     say = logs.sayer(settings.log, say)
     routes = read_routes(settings.models)[1]
     check_certificate(settings.listen)
+    check_store(settings.store)
     sockets = open_sockets(settings.listen)
     url = url_of(settings.listen, sockets[0])
     if on_ready is None:

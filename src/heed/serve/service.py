@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from heed.errors import HeedError
+from heed.errors import FormatError, HeedError
 from heed.serve.describe import Descriptions
 from heed.serve.detect import Detection, Detector
 from heed.serve.languages import name_of
@@ -23,7 +23,7 @@ from heed.serve.work.aside import run_aside
 from heed.serve.work.cache import Cache
 from heed.serve.work.deadline import Deadline
 from heed.serve.work.directions import Route
-from heed.serve.work.failures import refusal_of
+from heed.serve.work.failures import refusal_of, refusal_of_model
 from heed.serve.work.job import Errand
 from heed.serve.work.models import Models, Use
 from heed.serve.work.results import Results
@@ -252,11 +252,15 @@ class Service:
                         400, f"The text is in {name_of(found.code)} already.", code="same_language"
                     )
                 opened = await stack.enter_async_context(self.models.use(route.model))
-            return await self._in_a_thread(
-                lambda is_wanted: run(opened.translator, route.target, is_wanted),
-                len(texts),
-                deadline.left_s,
-            )
+            folder = self.models.folders[route.model]
+
+            def call(is_wanted: IsWanted) -> Found:
+                try:
+                    return run(opened.translator, route.target, is_wanted)
+                except (FormatError, OSError) as error:  # `run` may read more of the folder
+                    raise refusal_of_model(error, route.model, folder) from error
+
+            return await self._in_a_thread(call, len(texts), deadline.left_s)
 
     async def in_a_thread(self, run: Callable[[IsWanted], Found], n_chars: int) -> Found:
         """Call a function in one of the threads that search.

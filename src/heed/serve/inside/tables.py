@@ -3,14 +3,12 @@
 import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heed.bundle.bundle import load_bundle
 from heed.errors import HeedError
-from heed.serve.refusal import Refusal
 from heed.serve.work.directions import no_model
-from heed.serve.work.failures import refusal_of
+from heed.serve.work.failures import refusal_of_model
 from heed.serve.work.models import Models
 from heed.serve.work.versions import version_of
 
@@ -78,7 +76,7 @@ class Tables:
                     self._kept.popitem(last=False)
                 return self._kept[version]
         except (HeedError, OSError) as error:
-            raise _refusal(error, name, folder) from error
+            raise refusal_of_model(error, name, folder) from error
 
     async def positions(
         self, model: str | None, n_positions: int | None, side: "Side"
@@ -104,7 +102,7 @@ class Tables:
         try:
             return await asyncio.to_thread(read)
         except (HeedError, OSError) as error:
-            raise _refusal(error, name, folder) from error
+            raise refusal_of_model(error, name, folder) from error
 
     def name_of(self, model: str | None) -> str:
         """The name of a model that is served.
@@ -115,11 +113,3 @@ class Tables:
         if model is not None and model not in self._models.folders:
             raise no_model(model)
         return model or next(iter(self._models.folders))
-
-
-def _refusal(error: Exception, name: str, folder: Path) -> Refusal:
-    """The refusal for an error of reading a model, whose folder may have been removed."""
-    if folder.is_dir():
-        return refusal_of(error)
-    sentence = f"The folder of the model {name!r} is gone, so its weights cannot be read."
-    return Refusal(400, sentence, code="no_such_model", field="model")

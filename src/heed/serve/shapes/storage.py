@@ -14,7 +14,7 @@ from pathlib import Path
 
 from heed.disk.files import make_directory
 from heed.disk.home import home
-from heed.errors import HeedError
+from heed.errors import ConfigError, HeedError
 from heed.serve.refusal import Refusal
 from heed.serve.settings import Store
 
@@ -84,6 +84,21 @@ def folder_of(settings: Store) -> Path:
         ConfigError: none is given, and this user has no home folder.
     """
     return Path(settings.folder) if settings.folder else home() / "serve"
+
+
+def check_store(settings: Store) -> None:
+    """Open the file, if a folder is given, so that a wrong folder is told before any request.
+
+    Raises:
+        ConfigError: the folder or the file cannot be used.
+    """
+    if not settings.folder:
+        return
+    try:
+        Storage(settings).glossaries("")
+    except Refusal as refusal:
+        reason = refusal.__cause__
+        raise ConfigError(f"store.folder: {settings.folder} cannot be used: {reason}") from reason
 
 
 class Storage:

@@ -2,6 +2,7 @@
 
 import logging
 import traceback
+from pathlib import Path
 
 from heed.errors import ConfigError, DataError, UsageError
 from heed.serve.refusal import Refusal
@@ -28,3 +29,17 @@ def refusal_of(error: Exception) -> Refusal:
     return Refusal(
         500, "The server could not do this because of an error of its own.", code="error"
     )
+
+
+def refusal_of_model(error: Exception, name: str, folder: Path) -> Refusal:
+    """The refusal for an error of reading a model, whose folder may have been removed.
+
+    Args:
+        error: of reading.
+        name: of the model.
+        folder: of the model.
+    """
+    if folder.is_dir():
+        return refusal_of(error)
+    sentence = f"The folder of the model {name!r} is gone, so its weights cannot be read."
+    return Refusal(400, sentence, code="no_such_model", field="model")
