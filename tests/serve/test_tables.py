@@ -66,7 +66,7 @@ def test_a_model_whose_folder_is_gone_still_translates_and_is_not_traced(
     shutil.rmtree(folder)
     again = client.post("/api/v1/translate", json={"text": "a man", **wanted})
     assert again.json()["translations"] == translated["translations"]
-    traced = client.post("/api/v1/trace", json={"source_text": "a man", **wanted})
+    traced = client.post("/api/v1/trace", json={"text": "a man", **wanted})
     assert traced.status_code == 400
     assert "The folder of the model 'mine' is gone" in traced.json()["error"]["sentence"]
     # It was never described, so nothing is known of it.
