@@ -70,7 +70,7 @@ def test_a_model_whose_folder_is_gone_still_translates_and_is_not_traced(
     assert traced.status_code == 400
     assert "The folder of the model 'mine' is gone" in traced.json()["error"]["sentence"]
     # It was never described, so nothing is known of it.
-    models = client.get("/api/v1/models").json()["models"]
+    models = client.get("/api/v1/models").json()
     assert [each["name"] for each in models] == [Path(de_en).name]
 
 
