@@ -1,3 +1,5 @@
+"""Beam search beside greedy search, brute force and rescoring: check N6."""
+
 import math
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""Draws beside the model's probabilities: check N6."""
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One model, many roads: torch, every instruction set, NumPy; any threads, any batch."""
+"""One model in torch, NumPy and every instruction set, with any threads and batch: check N7."""
 
 from collections.abc import Callable
 from typing import Any

@@ -226,7 +226,7 @@ _SOURCE_KEPT = Doubt(
     sentence="There was no place for the protected spans, so the source stands here.",
 )
 _REPEATED = Doubt(
-    kind="span_repeated", sentence="A protected span was written twice, and left out once."
+    kind="span_repeated", sentence="The model wrote a protected span twice; one copy was removed."
 )
 
 
