@@ -257,6 +257,19 @@ def test_a_phone_needs_no_sideways_scrolling(open_page: Open) -> None:
         wait_until_it_fits(page)
 
 
+CLIPPED = """frames => frames.flatMap(svg => [...svg.querySelectorAll("text")]
+    .filter(text => text.getBoundingClientRect().left < svg.getBoundingClientRect().left)
+    .map(text => text.textContent))"""
+
+
+def test_no_label_of_a_curve_is_clipped_on_a_phone(open_page: Open) -> None:
+    page = open_page("#/positions", viewport={"width": 360, "height": 740}, is_mobile=True)
+    sees(page)
+    curves = page.locator("svg.curve")
+    expect(curves).not_to_have_count(0)
+    assert curves.evaluate_all(CLIPPED) == []
+
+
 def test_tabs_are_chosen_by_arrow_keys(open_page: Open) -> None:
     page = open_page("#/positions")
     sees(page)

@@ -4,6 +4,7 @@ import { draw, make } from "./element.js";
 
 const [WIDTH, HEIGHT] = [520, 190];
 const BOX = { left: 44, right: 508, top: 12, bottom: 152 };
+const CHARACTER = 10; // width in the larger type of narrow screens
 const MAX_DOTS = 160;
 
 /**
@@ -27,7 +28,10 @@ export function curve(options) {
   let [low, high] = range ?? [0, 0];
   for (const value of values) [low, high] = [Math.min(low, value), Math.max(high, value)];
   if (low === high) high = low + 1;
-  const x = (place) => BOX.left + ((place - first + 0.5) / values.length) * (BOX.right - BOX.left);
+  const labels = ticks(low, high, 4).map((value) => [value, format(value)]);
+  const longest = Math.max(...labels.map(([, text]) => text.length));
+  const left = Math.max(BOX.left, longest * CHARACTER);
+  const x = (place) => left + ((place - first + 0.5) / values.length) * (BOX.right - left);
   const y = (value) => BOX.bottom - ((value - low) / (high - low)) * (BOX.bottom - BOX.top);
   const parts = [];
   if (end !== null && end > first && end <= last) {
@@ -35,23 +39,20 @@ export function curve(options) {
     const size = { x: from, y: BOX.top, width: BOX.right - from, height: BOX.bottom - BOX.top };
     parts.push(draw("rect", { class: "beyond", ...size }));
   }
-  for (const value of ticks(low, high, 4)) {
+  for (const [value, text] of labels) {
+    const where = { x: left - 6, y: y(value) + 4, "text-anchor": "end" };
     parts.push(
-      draw("line", { class: "grid", x1: BOX.left, x2: BOX.right, y1: y(value), y2: y(value) }),
-      draw(
-        "text",
-        { class: "tick", x: BOX.left - 6, y: y(value) + 4, "text-anchor": "end" },
-        format(value),
-      ),
+      draw("line", { class: "grid", x1: left, x2: BOX.right, y1: y(value), y2: y(value) }),
+      draw("text", { class: "tick", ...where }, text),
     );
   }
   for (const place of wholeTicks(first, last, 6)) {
     const where = { x: x(place), y: BOX.bottom + 16, "text-anchor": "middle" };
     parts.push(draw("text", { class: "tick", ...where }, place));
   }
-  const middle = { x: (BOX.left + BOX.right) / 2, y: HEIGHT - 4, "text-anchor": "middle" };
+  const middle = { x: (left + BOX.right) / 2, y: HEIGHT - 4, "text-anchor": "middle" };
   parts.push(draw("text", { class: "tick", ...middle }, name));
-  parts.push(...(isBars ? bars(values, first, x, y) : line(values, first, x, y, wave)));
+  parts.push(...(isBars ? bars(values, first, x, y, left) : line(values, first, x, y, wave)));
   const stroke = draw("line", { class: "now", x1: 0, x2: 0, y1: BOX.top, y2: BOX.bottom });
   const dot = draw("circle", { class: "now", cx: 0, cy: 0, r: 5 });
   parts.push(stroke, dot);
@@ -92,13 +93,13 @@ function line(values, first, x, y, wave) {
   return found;
 }
 
-function bars(values, first, x, y) {
+function bars(values, first, x, y, left) {
   const wide = Math.max(0.6, Math.min(9, (x(first + 1) - x(first)) * 0.7));
   let path = "";
   values.forEach((value, index) => {
     path += `M${x(first + index).toFixed(2)},${y(0).toFixed(2)}V${y(value).toFixed(2)}`;
   });
-  const zero = { x1: BOX.left, x2: BOX.right, y1: y(0), y2: y(0) };
+  const zero = { x1: left, x2: BOX.right, y1: y(0), y2: y(0) };
   return [
     draw("line", { class: "zero", ...zero }),
     draw("path", { class: "bars", d: path, "stroke-width": wide }),
