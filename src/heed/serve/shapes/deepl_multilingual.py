@@ -36,6 +36,9 @@ ONE = f"{PATH}/{{glossary_id}}"
 async def _create(service: Service, asked: Asked) -> dict[str, Any]:
     storage = Storage(service.settings.store)
     dictionaries = _read_dictionaries(service, asked.values["dictionaries"])
+    if not dictionaries:
+        sentence = STYLE.missing.format(name="dictionaries")
+        raise Refusal(400, sentence, code="missing", field="dictionaries")
     return _spelled(
         await asyncio.to_thread(storage.add_glossary, asked.key, asked.values["name"], dictionaries)
     )

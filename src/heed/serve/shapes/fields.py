@@ -130,7 +130,7 @@ def _value_of(field: Field, given: Parameters, style: Style) -> Any:
     value: Any = (given.files if field.kind == "file" else given.values).get(field.name)
     if given.is_form and isinstance(value, list):
         value = value[0] if field.kind not in ("texts", "words") or len(value) == 1 else value
-    is_empty = value == "" or (value == [] and field.kind in ("texts", "words", "objects"))
+    is_empty = value == "" or (value == [] and field.kind in ("texts", "words"))
     if value is None or is_empty:
         if field.is_required:
             raise Refusal(
