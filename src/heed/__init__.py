@@ -1,6 +1,6 @@
 """heed turns parallel text into a Transformer translator, runs it, and shows every step inside.
 
-Importing this costs nothing: torch and all rooms of the house load when a name is first used.
+Importing this is fast: torch and the subpackages load when a name is first used.
 Start with `heed.load("model-folder")("text")`; read on in `translate/translator.py`.
 """
 

@@ -1,6 +1,6 @@
-"""Settings: frozen dataclasses, checked by their annotations, from TOML and back.
+"""Settings: frozen dataclasses, checked by their annotations, read from TOML and written to it.
 
-The settings themselves are beside the code they steer, such as `train/step/config.py`.
+The settings themselves are beside the code that reads them, as in `train/step/config.py`.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ T = TypeVar("T")
 MAX_BYTES = 1 << 20
 SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 NONE = "none"
-"""How a recipe spells None, which TOML has no word for."""
+"""The spelling of None in a recipe; TOML has no word for it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Range:
     Attributes:
         low: the smallest.
         high: the largest.
-        hint: a way out, shown after the message.
-        above_low: `low` itself is not allowed.
-        below_high: `high` itself is not allowed.
+        hint: advice, shown after the message.
+        above_low: whether `low` itself is excluded.
+        below_high: whether `high` itself is excluded.
     """
 
     low: float
@@ -49,7 +49,7 @@ class Range:
         return f"{low} and {'below' if self.below_high else 'at most'} {_shown(self.high)}"
 
     def holds(self, value: float) -> bool:
-        """Whether `value` is one of them; NaN is not."""
+        """Whether `value` is in the range; NaN is not."""
         is_above = value > self.low if self.above_low else value >= self.low
         is_below = value < self.high if self.below_high else value <= self.high
         return is_above and is_below
@@ -189,7 +189,7 @@ def build_config(
         sections: by field name, the dataclass of a section whose type the values decide.
 
     Raises:
-        ConfigError: tells every mistake, one a line.
+        ConfigError: lists every mistake, one a line.
     """
     reader = _Reader(cls, where, frozenset(without), sections or {})
     reader.mistakes += [f"{where}: {mistake}" if where else mistake for mistake in also_wrong]
@@ -227,7 +227,7 @@ def _parse_toml(text: str) -> dict[str, Any]:
 
     Raises:
         ValueError: it is not TOML, or holds a whole number of more than 64 bits, which TOML does
-            not promise to carry and Python may refuse to print.
+            not guarantee and Python may refuse to print.
         RecursionError: it is nested too deeply.
     """
     values = tomllib.loads(text)
@@ -242,7 +242,7 @@ def _parse_toml(text: str) -> dict[str, Any]:
 
 
 def to_toml(config: Any) -> str:
-    """Write a dataclass as TOML that `read_toml` and `build_config` make an equal one of.
+    """Write a dataclass as TOML, from which `read_toml` and `build_config` make an equal one.
 
     Nested dicts of settings are written as they are.
     """
@@ -263,7 +263,7 @@ def _tables(config: Any, trail: tuple[str, ...]) -> Iterator[str]:
 
 
 def _settings(config: Any) -> Iterator[tuple[str, Any]]:
-    """Name and value of each setting but those that are None by default."""
+    """Name and value of each setting, except those that are None by default."""
     if isinstance(config, Mapping):
         yield from config.items()
         return
@@ -279,7 +279,7 @@ def _toml_value(value: Any) -> str:
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, str | Path):
-        # JSON escapes what TOML must escape, save for DEL.
+        # JSON escapes all characters that TOML must escape, except DEL.
         return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
         pairs = (f"{_toml_value(str(key))} = {_toml_value(item)}" for key, item in value.items())
@@ -293,7 +293,7 @@ def parse_override(text: str) -> tuple[str, Any]:
     """Name and value of one `section.key=value`.
 
     Raises:
-        ConfigError: it is written otherwise.
+        ConfigError: it has another form.
     """
     name, equals, spelled = (part.strip() for part in text.partition("="))
     if not equals or not all(name.split(".")):
@@ -311,7 +311,7 @@ def _spelled_value(spelled: str) -> Any:
 
 
 class _Reader:
-    """One pass over nested values that collects mistakes and goes on."""
+    """One pass over nested values that collects all mistakes instead of stopping at the first."""
 
     def __init__(
         self,
@@ -373,7 +373,7 @@ class _Reader:
         return float(value) if is_float else value
 
     def _note_unknown(self, trail: tuple[str, ...], siblings: list[str]) -> None:
-        # The very same name in another section beats a similar one in this.
+        # The same name in another section comes before a similar name in this one.
         nearest = [key for key in self.known if key.split(".")[-1] == trail[-1]]
         near = difflib.get_close_matches(trail[-1], siblings, n=1)
         nearest += [".".join((*trail[:-1], name)) for name in near]

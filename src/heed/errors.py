@@ -16,17 +16,17 @@ messages and exit codes.
 import errno
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What the system says where a disk takes no more."""
+"""The system's error numbers for a full disk, a used-up quota and a file that is too large."""
 
 
 class HeedError(Exception):
-    """The root: what was wrong, where, and what to do, in one sentence or two."""
+    """The root; its message says what was wrong, where, and what to do, in a sentence or two."""
 
     exit_code = 1
 
 
 class UsageError(HeedError):
-    """The command or call was put together wrongly."""
+    """The command or the call is malformed."""
 
     exit_code = 2
 
@@ -36,7 +36,7 @@ class ConfigError(HeedError):
 
 
 class DataError(HeedError):
-    """Text could not be read as asked."""
+    """Text or a corpus could not be read."""
 
 
 class FormatError(HeedError):
@@ -48,11 +48,11 @@ class RunError(HeedError):
 
 
 class WorkerError(RunError):
-    """One process of a run of several cannot go on, for a reason that the others do not have."""
+    """One of several processes of a run cannot go on, for a reason that the others do not have."""
 
 
 class MissingExtraError(HeedError):
-    """A part of heed that is installed separately is not here."""
+    """An optional part of heed is not installed."""
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(

@@ -1,5 +1,6 @@
 """`heed translate-file`: a file in, a file of the same format out."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,7 @@ def test_a_page_keeps_all_but_its_words(
     source.write_text(PAGE)
     code, out, err = call("translate-file", str(source), str(target), "-m", model, "-b", "1")
     assert (code, out) == (0, "")
-    assert err.endswith(f"{target}: 3 texts translated\n")
+    assert f"{target}: 3 texts translated\n" in err
     tags = re.findall("<.*?>", target.read_text())
     assert [re.sub("'.*'", "", tag) for tag in tags] == [
         re.sub("'.*'", "", tag) for tag in re.findall("<.*?>", PAGE)
@@ -106,3 +107,28 @@ def test_a_file_is_not_written_over_itself(
     code, _, err = call("translate-file", str(path), str(path), "-m", model)
     assert code == 2
     assert "are the same file" in err
+
+
+def test_doubtful_texts_are_counted_reported_and_replaced(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    """A model that has learned nothing doubts both texts."""
+    source, target, report = (tmp_path / name for name in ("a.html", "b.html", "doubts.jsonl"))
+    source.write_text("<p>A <b>man</b> rides.</p><p>Two dogs.</p>")
+    translate = ["translate-file", str(source), str(target), "-m", model, "-b", "1"]
+    _, _, err = call(*translate, "--report", str(report))
+    assert "heed: 2 of 2 texts are doubtful (" in err and f"see {report}." in err
+    records = [json.loads(line) for line in report.read_text().splitlines()]
+    assert [(each["line"], each["source"]) for each in records] == [
+        (1, "A man rides."),
+        (2, "Two dogs."),
+    ]
+    call(*translate, "--on-doubt", "source")
+    assert target.read_text() == source.read_text()
+    target.write_text("old")
+    code, _, err = call(*translate, "--on-doubt", "fail")
+    assert (code, target.read_text()) == (1, "old")
+    assert "Text 1 is doubtful (" in err
+    code, _, err = call(*translate, "--report", str(target))
+    assert (code, target.read_text()) == (2, "old")
+    assert "--report and OUT are both" in err

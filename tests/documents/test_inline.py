@@ -1,5 +1,8 @@
 """Places of elements among the words of a translation."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from heed.documents.inline import Node, place_nodes
 from heed.translate.result import Translation
 
@@ -60,3 +63,32 @@ def test_what_a_kept_element_says_is_not_said_twice() -> None:
     node = Node(2, 3, ["<code>b</code>"], is_kept=True)
     translation = aligned("z B x", "a b c", {0: 2, 1: 1, 2: 0})
     assert place("a b c", [node], translation) == "Z <code>b</code> X"
+
+
+FIELDS = [
+    "%(user)s",
+    "{name}",
+    "{{x}}",
+    "12:30",
+    "#48213",
+    "a@b.de",
+    "https://a.b/c?d=1",
+    "1,234.5",
+]
+
+
+@given(st.data())
+def test_no_tag_stands_inside_a_field_a_number_or_an_address(data: st.DataObject) -> None:
+    words = data.draw(st.lists(st.sampled_from([*FIELDS, "a", "dog", "runs"]), min_size=2))
+    text = " ".join(words)
+    starts = [place for place in range(len(text)) if not place or text[place - 1] == " "]
+    start = data.draw(st.sampled_from(starts))
+    ends = [place for place in range(start + 1, len(text) + 1) if text[place : place + 1] in " "]
+    node = Node(start, data.draw(st.sampled_from(ends)), ["<b>"], ["</b>"])
+    order = data.draw(st.permutations(range(len(words))))
+    translation = aligned(" ".join(words[i] for i in order), text, dict(enumerate(order)))
+    found = place_nodes(
+        text, [node], translation, translations=[translation], escape=lambda part: part
+    )
+    for field in FIELDS:
+        assert found.count(field) == words.count(field)

@@ -1,4 +1,4 @@
-"""Which attention of a model is read as an alignment: its alignment heads, stored with the model.
+"""Alignment heads: the attention of a model that is read as an alignment, stored with it.
 
 `heed.explain.attention.choice` finds them on development data.
 """
@@ -24,15 +24,15 @@ class AlignmentHeads:
     Translations take theirs from all heads of `documents_layer`.
 
     Attributes:
-        layer: from 0, or from the end as in a list.
+        layer: from 0; negative = from the end.
         heads: from 0; none = all of the layer.
         is_shifted: a target token is aligned by the step that reads it, and not by the step that
             writes it (Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine
             Translation", section 3).
         error_rate: AER when they were chosen, or None.
-        measure: what that was measured against.
-        documents_layer: the layer whose mean is read where words compete for one another, to place
-            tags and terms.
+        measure: the reference alignment of that AER.
+        documents_layer: the layer whose mean is read for the word alignment that places tags and
+            terms.
     """
 
     layer: int = -1
@@ -57,7 +57,7 @@ class AlignmentHeads:
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str | PathLike[str]) -> "AlignmentHeads":
-        """Read what `to_bytes` wrote.
+        """Read the result of `to_bytes`.
 
         Raises:
             FormatError: it is something else.
@@ -73,7 +73,7 @@ def save_alignment_heads(path: str | PathLike[str], heads: AlignmentHeads) -> Pa
 
     Args:
         path: a model folder, or a run folder.
-        heads: that later readers use.
+        heads: the heads to store.
 
     Returns:
         The folder.
@@ -81,7 +81,7 @@ def save_alignment_heads(path: str | PathLike[str], heads: AlignmentHeads) -> Pa
     Raises:
         ConfigError: the run has not ended, so its model will be replaced.
         FormatError: it is not a model folder.
-        RunError: the disk is full, read-only or not ours.
+        RunError: the disk is full or read-only, or permission is denied.
     """
     return save_beside(path, {ALIGNMENT_HEADS: heads.to_bytes()}, replaced=(ALIGNMENT_HEADS,))
 

@@ -1,4 +1,4 @@
-"""Files written beside the weights of a finished model, such as what was learned of it later."""
+"""Files written beside the weights of a finished model, such as its alignment heads."""
 
 from collections.abc import Collection, Mapping
 from os import PathLike
@@ -25,7 +25,7 @@ def save_beside(
     Raises:
         ConfigError: the run has not ended, so its model will be replaced.
         FormatError: it is not a model folder.
-        RunError: the disk is full, read-only or not ours.
+        RunError: the disk is full or read-only, or permission is denied.
     """
     folder = find_model_folder(path)
     if folder.parent.name == CHECKPOINTS:

@@ -59,10 +59,10 @@ from heed.text.vocab import N_SPECIAL, Vocab
 
 FORMAT = "heed"
 TASKS = ("translate", "lm", "mlm", "classify")
-"""What a model of a folder can do: translate, go on with a text, fill gaps, label texts."""
+"""The tasks of models: translate, continue a text, fill gaps, label texts."""
 FORMAT_VERSION = 1
 MAX_CONFIG_BYTES = 1 << 20
-"""Far more than the configuration of any model takes."""
+"""Far more than the size of any configuration."""
 _DESCRIPTION = (
     *(CONFIG, ALIGNMENT_HEADS, DOUBTS, DOUBT_WORDS, KNOWN_WORDS),
     *(JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB),
@@ -87,7 +87,7 @@ class Bundle:
 
     Attributes:
         config: the model's shape.
-        weights: its parameters by the names of its plan; a tied one may stand
+        weights: its parameters by the names of its plan; a tied one may be
             under all of its names or under the first. Read-only when they come from a file
             (`torch.tensor` takes them without a warning, `torch.as_tensor` does not).
         src_vocab: pieces of the source side.
@@ -97,13 +97,13 @@ class Bundle:
         target_langs: all output languages when there are several: source ids then start with the
             tag of the one wanted.
         decoding: decoding options that this model prefers, by name.
-        int8: the rounded weights by the names of `heed.engine.packed`, or None. They stand instead
-            of `weights`, of which there are then none, and lie in the file, which is mapped.
+        int8: the rounded weights by the names of `heed.engine.packed`, or None. They replace
+            `weights`, which is then empty, and are views of the mapped file.
         path: the folder it was read from.
-        task: what the model does, one of `TASKS`.
+        task: the model's task, one of `TASKS`.
         labels: of a classifier, in the order of their ids.
-        alignment_heads: what is read as an alignment; None = nobody has chosen.
-        judgment: what translations are judged by; None = nobody has learned it.
+        alignment_heads: the heads that are read as an alignment; None = not chosen.
+        judgment: learned to judge translations; None = not learned.
     """
 
     config: AnyConfig
@@ -132,16 +132,16 @@ def save_bundle(
     """Write a model folder atomically: it always holds the old model or the new one.
 
     A new folder, or one that holds a model and nothing else, is replaced as a whole. In any other,
-    such as a run folder, the other files stay. A card that a person has edited stays.
+    such as a run folder, the other files stay. An edited card stays.
 
     Args:
         path: the folder.
         bundle: the model.
-        numbers: what was measured, name → value, for the model card.
+        numbers: measurements, name → value, for the model card.
         metadata: for the manifest.
 
     Raises:
-        RunError: the disk is full, read-only or not ours, or a weight is not finite.
+        RunError: the disk is full or read-only, permission is denied, or a weight is not finite.
     """
     folder = Path(path)
     files = _with_edited_card(folder, bundle_files(bundle, numbers=numbers))
@@ -172,7 +172,7 @@ def description_files(
         "model": bundle.config.to_dict(),
         "decoding": bundle.decoding,
     }
-    if bundle.task != "translate":  # not known to heed 0.1, which can open all others
+    if bundle.task != "translate":  # heed 0.1 does not know tasks, but can open translators
         config["task"] = bundle.task
     if bundle.labels:
         config["labels"] = list(bundle.labels)
@@ -214,7 +214,8 @@ def save_int8(
 
     Raises:
         ConfigError: the bundle is a checkpoint, which will not last.
-        RunError: the disk is full, read-only or not ours, or `target` holds something else.
+        RunError: the disk is full or read-only, permission is denied, or `target` holds something
+            else.
     """
     assert bundle.path is not None
     if target is None and bundle.path.parent.name == CHECKPOINTS:
@@ -233,12 +234,12 @@ def save_int8(
 
 
 def _with_edited_card(folder: Path, files: dict[str, bytes]) -> dict[str, bytes]:
-    """Files to be written into a folder, with its own card if a person has edited that."""
+    """The files to write into a folder, with its own card if that was edited."""
     if not (folder / CARD).is_file():
         return files
     card = read_bytes(folder / CARD)
     try:
-        # A card of heed 0.1 carries no checksum; its manifest does.
+        # A card of heed 0.1 has no checksum; its manifest has one.
         is_as_written = read_manifest(folder).files.get(CARD) == Entry.of(card)
     except FormatError:
         is_as_written = False
@@ -271,7 +272,7 @@ def load_bundle(path: str | os.PathLike[str], *, prefer_int8: bool = False) -> B
 
 
 def task_of(path: str | os.PathLike[str]) -> str:
-    """What the model of a folder does, one of `TASKS`; its weights are not read.
+    """The task of a folder's model, one of `TASKS`; the weights are not read.
 
     Raises:
         FormatError: it is not a model folder, or its description is damaged.
@@ -287,11 +288,11 @@ def restore_manifest(path: str | os.PathLike[str]) -> bool:
     a shortlist are left out, because without a manifest damage in them cannot be detected.
 
     Returns:
-        Whether there was something to restore; not in a run folder, which has its checkpoints.
+        Whether it was restored; never in a run folder, which has its checkpoints.
 
     Raises:
         FormatError: a file is missing, is not heed's, or does not fit the rest.
-        RunError: the disk is full, read-only or not ours.
+        RunError: the disk is full or read-only, or permission is denied.
     """
     folder = Path(path)
     if not lacks_manifest(folder) or any(checkpoints_of(folder)):

@@ -1,6 +1,6 @@
 """The model card, README.md, which describes a model to people and model hubs.
 
-heed writes a card once. After a person has edited it, heed leaves it alone.
+heed does not overwrite a card that was edited.
 """
 
 import zlib
@@ -28,12 +28,12 @@ def model_card(
         config: the model's shape.
         vocabs: of the source and of the target.
         languages: source language, target language, and all target languages if there are several.
-        numbers: what was measured, by name.
+        numbers: measurements, by name.
         task: `translate`, `lm`, `mlm` or `classify`.
     """
     source_lang, target_lang, target_langs = languages
     outputs = target_langs or (target_lang,)
-    # Quoted, since YAML takes Norwegian, `no`, for false.
+    # Quoted, because YAML reads the code of Norwegian, `no`, as false.
     codes = [f'- "{code}"' for code in dict.fromkeys((source_lang, *outputs)) if code]
     title = spelled_direction(source_lang, target_lang, tuple(target_langs))
     lines = [
@@ -73,7 +73,7 @@ _COMMANDS = {
 
 
 def _usage(task: str) -> Sequence[str]:
-    """What the model is, and a call of it."""
+    """A description of the model, and an example of its use."""
     if task == "translate":
         call = ("```python", "import heed", "", 'translator = heed.load("path/to/this/folder")')
         return ("A translation model trained with heed.", "", *call, "```")

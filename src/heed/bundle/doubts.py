@@ -1,6 +1,7 @@
-"""What a model knows about good and bad translations: learned on development data, stored with it.
+"""The learned part of a model's judge of translations, stored with the model.
 
-`heed.translate.doubts.calibrate` learns it, `heed.translate.doubts.judge` uses it.
+`heed.translate.doubts.calibrate` learns it from development data, `heed.translate.doubts.judge`
+uses it.
 """
 
 from collections.abc import Mapping
@@ -31,13 +32,13 @@ WORD_ARRAYS = ("links.src", "links.tgt", "links.strict", "src.values", "tgt.valu
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fit:
-    """A logistic regression, in which the sum may bend with each feature at some knots.
+    """A logistic regression on piecewise linear functions of the features, with knots.
 
     Attributes:
-        weights: one a feature, in the order of `heed.translate.doubts.features.NAMES`; behind
-            them, for each row of knots, one a feature for what it has more than its knot.
+        weights: one a feature, in the order of `heed.translate.doubts.features.NAMES`; after
+            them, for each row of knots, one a feature for its excess over the knot.
         bias: added to the weighted sum.
-        threshold: from which sum on a translation is doubtful.
+        threshold: the lowest sum at which a translation is doubtful.
         knots: rows of one value a feature; none = a plain regression.
     """
 
@@ -49,7 +50,7 @@ class Fit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judgment:
-    """What translations of a model are judged by.
+    """The learned regressions and statistics by which translations of a model are judged.
 
     Attributes:
         fits: a regression for each kind of fault.
@@ -57,10 +58,10 @@ class Judgment:
             development pairs.
         low_confidence: a lower confidence is doubtful.
         low_score: a lower mean log-probability of a given translation is doubtful.
-        right: sentence chrF2 from which a translation counted as right.
+        right: the lowest sentence chrF2 at which a translation counted as right.
         scripts: of the target language.
         error: expected calibration error on development pairs that the regression had not seen.
-        n_pairs: development pairs that all this was learned from.
+        n_pairs: number of development pairs used.
         words: arrays about pieces, by the names of `WORD_ARRAYS`; empty = too few training pairs.
     """
 
@@ -84,10 +85,10 @@ class Judgment:
 
     @classmethod
     def from_files(cls, files: Mapping[str, bytes], where: Path) -> "Judgment":
-        """Read what `to_files` wrote.
+        """Read the result of `to_files`.
 
         Args:
-            files: with both or the first of them.
+            files: both files, or only the first.
             where: their folder, for errors.
 
         Raises:
@@ -114,11 +115,11 @@ class Judgment:
 
 
 def save_judgment(path: str | PathLike[str], judgment: Judgment) -> Path:
-    """Write what a model's translations are judged by beside its weights.
+    """Write a model's judgment beside its weights.
 
     Args:
         path: a model folder, or a run folder.
-        judgment: that later readers use.
+        judgment: the judgment to store.
 
     Returns:
         The folder.
@@ -126,7 +127,7 @@ def save_judgment(path: str | PathLike[str], judgment: Judgment) -> Path:
     Raises:
         ConfigError: the run has not ended, so its model will be replaced.
         FormatError: it is not a model folder.
-        RunError: the disk is full, read-only or not ours.
+        RunError: the disk is full or read-only, or permission is denied.
     """
     return save_beside(path, judgment.to_files(), replaced=(DOUBTS, DOUBT_WORDS))
 
@@ -174,7 +175,7 @@ def _fit_together(weights: list[float], knots: list[list[float]]) -> bool:
 
 
 def _are_sound(words: Arrays) -> bool:
-    """Whether arrays fit together; that ids fit the vocabularies is checked where both are."""
+    """Whether arrays fit together; whether ids fit the vocabularies is checked elsewhere."""
     if words.keys() != set(WORD_ARRAYS):
         return False
     src, tgt, strict = (words[name] for name in WORD_ARRAYS[:3])

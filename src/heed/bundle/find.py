@@ -1,4 +1,4 @@
-"""Where a model is: the names of the files of a model folder, and the model of a run folder."""
+"""Finds a model: the names of the files of a model folder, and the model of a run folder."""
 
 import difflib
 import os
@@ -12,7 +12,7 @@ from heed.errors import FormatError
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 AVERAGE = "average.safetensors"
-"""In a checkpoint, the averaged weights, which translate."""
+"""In a checkpoint, the averaged weights, which are used to translate."""
 INT8 = "model.int8.safetensors"
 """The weights rounded to int8, as `heed.engine` multiplies them; beside the others or alone."""
 SHORTLIST = "shortlist.safetensors"
@@ -20,13 +20,13 @@ SHORTLIST = "shortlist.safetensors"
 ALIGNMENT_HEADS = "alignment.json"
 """The heads that are read as an alignment: see `heed.bundle.alignment`."""
 DOUBTS = "doubts.json"
-"""What translations are judged by: see `heed.bundle.doubts`."""
+"""The learned judgment of translations: see `heed.bundle.doubts`."""
 DOUBT_WORDS = "doubts.safetensors"
 """The arrays about pieces that belong to it."""
 KNOWN_WORDS = "words.dat"
 """The words of the sources a model learned from: see `heed.text.known`."""
 ALIGNMENT = 64
-"""Bytes of a cache line; all int8 arrays but learned positions are multiples of it."""
+"""Bytes of a cache line; all int8 arrays except learned positions are multiples of it."""
 JOINT_VOCAB = "spm.model"
 SRC_VOCAB = "source.spm"
 TGT_VOCAB = "target.spm"
@@ -139,5 +139,5 @@ def _pickle_words(path: Path) -> str:
 
 
 def has_float_weights(folder: Path) -> bool:
-    """Whether a model folder holds more than rounded weights."""
+    """Whether a model folder holds weights besides the int8 ones."""
     return any((folder / name).is_file() for name in (WEIGHTS, AVERAGE))

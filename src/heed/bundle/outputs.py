@@ -39,7 +39,7 @@ def are_one_file(output: str, other: str) -> bool:
     """Whether two outputs are, or will be, one file: by name, by a link, or by redirection."""
     if written := _identity(output, sys.stdout):
         return written == _identity(other, sys.stdout)
-    # A device or a pipe holds nothing that could be overwritten.
+    # A device or a pipe has no content that could be overwritten.
     is_other_kind = output != STANDARD and os.path.exists(output)
     return not is_other_kind and os.path.realpath(output) == os.path.realpath(other)
 
@@ -52,13 +52,13 @@ def require_replaceable(out: str, inputs: Iterable[str], *, is_forced: bool) -> 
     Args:
         out: the output folder.
         inputs: files and folders that are read.
-        is_forced: a model that is there may be replaced.
+        is_forced: an existing model may be replaced.
 
     Returns:
-        Its path; where `out` is a link, that of the folder behind it, so that the link stays.
+        Its path; if `out` is a link, that of the link's target, so that the link stays.
 
     Raises:
-        UsageError: what is read lies in the folder, or it is the current folder.
+        UsageError: an input is in the folder, or it is the current folder.
         RunError: the folder holds something else, or a model and is not forced.
     """
     from heed.bundle.find import CHECKPOINTS
@@ -94,7 +94,7 @@ def require_replaceable(out: str, inputs: Iterable[str], *, is_forced: bool) -> 
 
 
 def _foreign(folder: Path) -> str | None:
-    """The name of an entry that no model folder has, or of any where there is no model."""
+    """The name of an entry that no model folder has, or of any entry if there is no model."""
     from heed.bundle.find import CONFIG, MODEL_FILES
     from heed.disk.folders import MANIFEST, PENDING, read_manifest
 
@@ -114,6 +114,6 @@ def _identity(path: str, stream: object) -> tuple[int, int] | None:
     """Device and inode of a regular file; None for anything else, which cannot be overwritten."""
     try:
         status = os.fstat(stream.fileno()) if path == STANDARD else os.stat(path)  # type: ignore[attr-defined]
-    except (AttributeError, OSError, ValueError):  # closed, missing, or no file behind it
+    except (AttributeError, OSError, ValueError):  # closed, missing, or not a file
         return None
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None

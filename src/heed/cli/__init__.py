@@ -1,1 +1,1 @@
-"""Words on a terminal."""
+"""The command line: the only package that prints or exits."""

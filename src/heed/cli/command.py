@@ -22,7 +22,7 @@ from heed.machine.threads import count_cores, too_many_threads
 Decorator = Callable[..., Any]
 
 METAVARS = ((int, "N"), (click.IntRange, "N"), (float, "X"))
-"""Names of kinds of values on the help page."""
+"""Placeholders for kinds of values on the help page."""
 
 
 @dataclass
@@ -30,9 +30,9 @@ class Session:
     """The state shared by all commands of one call.
 
     Attributes:
-        is_debug: show where an error comes from.
+        is_debug: show the traceback of an error.
         is_quiet: print only errors.
-        started_at: `time.monotonic()` when the call began, before anything heavy was loaded.
+        started_at: `time.monotonic()` at the start of the call, before any heavy import.
     """
 
     is_debug: bool = False
@@ -46,10 +46,10 @@ class Session:
 
 
 class Threads(click.IntRange):
-    """A number of threads, lowered with a remark to the number of cores."""
+    """A number of threads; more than the number of cores are reduced to it, with a remark."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number, at most that of the cores."""
+        """The number of threads, at most the number of cores."""
         asked = int(super().convert(value, param, ctx))
         if remark := too_many_threads(asked):
             if ctx and isinstance(ctx.obj, Session):
@@ -67,7 +67,7 @@ class Share(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """The number; "nan" is none, though Python reads it as one."""
+        """The number; refuses "nan", which Python would accept."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail(f"{value!r} is not a number.", param, ctx)
@@ -80,7 +80,7 @@ class Text(click.ParamType[str]):
     name = "text"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text, whatever the locale; what is not UTF-8 is refused, as in files."""
+        """The text, whatever the locale; refuses bytes that are not UTF-8, as for files."""
         try:
             return str(value).encode("utf-8", "surrogateescape").decode("utf-8")
         except (UnicodeEncodeError, UnicodeDecodeError) as error:
@@ -91,11 +91,11 @@ class Option(click.Option):
     """An option that belongs to a group of the help page.
 
     Args:
-        *args: the flags and so on, as click takes them.
-        group: its heading.
-        bare: the value of an option with choices or a number if none follows; None = one must
-            follow.
-        **attributes: click's own.
+        *args: the flags and other arguments of click's options.
+        group: the heading of the group.
+        bare: the value of an option (a choice or a number) that is given without one; None = it
+            must be given.
+        **attributes: click's own keyword arguments.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Option(click.Option):
         self.bare = bare
 
     def variable(self, ctx: click.Context) -> str:
-        """The variable `HEED_<COMMAND>_<FLAG>` of one of the long flags that is set, or empty."""
+        """The environment variable `HEED_<COMMAND>_<FLAG>` that is set for a long flag, or "" ."""
         flags = [flag.lstrip("-") for flag in self.opts if flag.startswith("--")]
         names = [f"{ctx.auto_envvar_prefix}_{flag.replace('-', '_').upper()}" for flag in flags]
         return next((name for name in names if os.environ.get(name)), "")
@@ -115,7 +115,7 @@ class Option(click.Option):
         """The value of the flag's variable, else of `envvar`."""
         if name := self.variable(ctx):
             return os.environ[name]
-        # click's own rule uses the name of the parameter, not the flag that a person types.
+        # click's own rule uses the name of the parameter, not the flag that a user types.
         return click.Parameter.resolve_envvar_value(self, ctx)
 
 
@@ -128,7 +128,7 @@ class Command(click.Command):
         self.params += [_debug_option(), _quiet_option()]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; an optional value is never taken from the next argument."""
+        """Read the arguments; the next one is an optional value only if it can be one."""
         return super().parse_args(ctx, list(self._with_bare_values(args)))
 
     def _with_bare_values(self, args: list[str]) -> Iterator[str]:
@@ -169,14 +169,14 @@ class Command(click.Command):
 
 
 def _may_be_of(kind: "click.ParamType[Any]", text: str) -> bool:
-    """Whether a text may be the optional value of an option: one of its choices, or a number."""
+    """Whether a text can be the optional value of an option: one of its choices, or a number."""
     if isinstance(kind, click.Choice):
         return text in kind.choices
     return isinstance(kind, click.IntRange) and text.isdecimal()
 
 
 class CommandGroup(Command, click.Group):
-    """A command that has commands below it, and does something by itself too."""
+    """A command that has subcommands and can also be called itself."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the groups of options, then the commands."""
@@ -195,10 +195,10 @@ def command(
     """A command of heed; underscores and dashes are the same in its flags.
 
     Args:
-        name: what is typed.
-        summary: its line in the list of commands; its docstring is the longer help.
+        name: the command's name.
+        summary: its line in the list of commands; the docstring is the longer help.
         examples: command lines that work, one a line.
-        kind: `CommandGroup` for one that has commands below it.
+        kind: `CommandGroup` for a command with subcommands.
         **settings: click's context settings.
     """
     return click.command(
@@ -217,10 +217,10 @@ def command(
 
 
 def options(group: str) -> Callable[..., Decorator]:
-    """A function that makes options of one group of the help page.
+    """Return a function that makes options of one group of the help page.
 
-    It takes flags in one string (a word without dashes names the parameter), a kind (`bool`
-    is a switch, a tuple of words a choice, anything else click's own) and the help text.
+    Its arguments are the flags in one string (a word without dashes names the parameter), a kind
+    (`bool` = a switch, a tuple of words = a choice, anything else as in click) and the help text.
     """
 
     def option(flags: str, kind: Any, text: str, **attributes: Any) -> Decorator:
@@ -241,8 +241,8 @@ def as_one(kind: type[Any], name: str) -> Decorator:
     """Pass the flags that are fields of the dataclass `kind` to a command as one argument.
 
     Args:
-        kind: the dataclass; a field has the name of the flag's parameter.
-        name: of the argument.
+        kind: the dataclass; its fields have the names of the flags' parameters.
+        name: the argument's name.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -257,7 +257,7 @@ def as_one(kind: type[Any], name: str) -> Decorator:
 
 
 def check_duration(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """A callback of options that are durations, such as `90s`."""
+    """A click callback that checks an option's duration, such as `90s`."""
     from heed.config import parse_duration
 
     try:
@@ -274,7 +274,7 @@ def _debug_option() -> Option:
         is_flag=True,
         expose_value=False,
         callback=lambda ctx, _, value: _remember(ctx, "is_debug", value),
-        help="On failure show where in the program.",
+        help="On an error, show the traceback.",
     )
 
 
@@ -283,7 +283,7 @@ def _quiet_option() -> Option:
         ["-q", "--quiet"],
         group="Other",
         is_flag=True,
-        is_eager=True,  # before any option that prints a remark
+        is_eager=True,  # before any option that may print a remark
         expose_value=False,
         callback=lambda ctx, _, value: _remember(ctx, "is_quiet", value),
         help="No progress and no remarks, only errors.",

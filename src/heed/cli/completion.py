@@ -1,6 +1,6 @@
-"""`heed completion`: print a script with which the shell completes heed's commands and options.
+"""`heed completion`: print a shell script that completes heed's commands and options.
 
-click does the completing; the shell calls it through `_HEED_COMPLETE`.
+click computes the completions; the shell calls it through `_HEED_COMPLETE`.
 """
 
 import click

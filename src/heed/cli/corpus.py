@@ -1,4 +1,4 @@
-"""The files that `heed train` learns from, as flags and arguments name them."""
+"""The files that `heed train` learns from, as given by flags and arguments."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -23,16 +23,16 @@ class CorpusFlags:
     Attributes:
         src: files of source lines.
         tgt: as many files with their translations.
-        dev_src: the same, to choose the best model by.
+        dev_src: source lines of the development set.
         dev_tgt: their translations.
-        source_lang: code; None = by the files' names.
-        target_lang: code; None = by the files' names.
-        columns: two of a table, such as `2,3`; None = found.
-        mono_src: files with more text of the source side.
-        mono_tgt: files with more text of the target side.
-        text: files of text, for a language model.
-        labeled: files of labeled text, for a classifier.
-        dev_labeled: the same, to choose the best model by.
+        source_lang: code; None = from the names of the files.
+        target_lang: code; None = from the names of the files.
+        columns: two columns of a table, such as `2,3`; None = detected.
+        mono_src: files with more text in the source language.
+        mono_tgt: files with more text in the target language.
+        text: text files for a language model.
+        labeled: files of labeled text for a classifier.
+        dev_labeled: labeled text of the development set.
     """
 
     src: tuple[str, ...] = ()
@@ -50,14 +50,14 @@ class CorpusFlags:
 
 
 OWN_FLAGS = {"lm": ("text",), "mlm": ("text",), "classify": ("labeled", "dev_labeled")}
-"""By task, the flags of its text; the other flags are those of translation."""
+"""For each task, the flags for its text; the other flags are for translation."""
 
 
 def text_from(texts: CorpusFlags, files: list[str], task: str) -> "Corpus":
-    """The text that flags and arguments name, for a task other than translation.
+    """The text given by flags and arguments, for a task other than translation.
 
     Raises:
-        UsageError: there is none, or there is text for another task.
+        UsageError: there is no text, or there is text for another task.
     """
     from heed.data.corpus import Corpus
 
@@ -78,7 +78,7 @@ def text_from(texts: CorpusFlags, files: list[str], task: str) -> "Corpus":
 def corpus_from(
     texts: CorpusFlags, files: list[str], *, say: Callable[[str], None] = lambda text: None
 ) -> "Corpus":
-    """The corpus that flags and arguments name; `say` gets the use of each file of a folder.
+    """The corpus given by flags and arguments; `say` receives the use of each file of a folder.
 
     Raises:
         UsageError: one side of a pair of files is missing, standard input is given as one side or
@@ -138,7 +138,7 @@ def corpus_from(
 
 
 def _columns(asked: str | None, parts: tuple["ParallelFiles", ...]) -> tuple[str, ...]:
-    """The two columns of `--columns`; empty without it."""
+    """The two columns of `--columns`; empty if it is not given."""
     if asked is None:
         return ()
     from heed.data.readers import is_table
@@ -156,7 +156,7 @@ def _columns(asked: str | None, parts: tuple["ParallelFiles", ...]) -> tuple[str
 def _with_columns(
     parts: tuple["ParallelFiles", ...], columns: tuple[str, ...]
 ) -> tuple["ParallelFiles", ...]:
-    """The parts, with these columns for the tables among them."""
+    """The parts, with these columns for each table."""
     from heed.data.readers import is_table
 
     return tuple(replace(part, columns=columns) if is_table(part) else part for part in parts)
@@ -188,7 +188,7 @@ def _parallel_parts(
 
 
 def language_of(path: str) -> str:
-    """The language that a file name ends in: `de` of `train.de` and of `train.de.gz`, else ""."""
+    """The language code at the end of a file name: `de` of `train.de` or `train.de.gz`, else ""."""
     from heed.data.folder import split_name
 
     stem, language = split_name(Path(path).name)

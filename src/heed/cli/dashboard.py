@@ -1,7 +1,7 @@
-"""The server process beside a training run that shows it in a browser; it ends with the run.
+"""The server process that shows a training run in a browser; it ends with the run.
 
-`python -m heed.cli.dashboard` is that process: it gets its sockets and its run as arguments, and
-its token, which other users of the machine must not see, from the environment.
+`python -m heed.cli.dashboard` is that process. It gets its sockets and its run as arguments, and
+its token from the environment, which other users of the machine cannot read.
 """
 
 import importlib.util
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 TOKEN = "HEED_DASHBOARD_TOKEN"
 NICE = 5
-"""Training goes first."""
+"""The niceness of the server, so that training has priority."""
 
 LAST_S = 10.0
-"""Seconds for the last answers; then the process is ended."""
+"""Seconds for the last responses; then the process is killed."""
 
 
 @contextmanager
 def dashboard(run: str, port: int, say: Callable[[str], None]) -> Iterator[None]:
-    """Serve the page of a run as long as the block lasts.
+    """Serve the page of a run until the block ends.
 
     Args:
-        run: the run folder; it may be missing yet.
-        port: of 127.0.0.1; 0 = a free one.
+        run: the run folder; it may not exist yet.
+        port: port of 127.0.0.1; 0 = any free port.
         say: prints the address.
 
     Raises:
-        MissingExtraError: what the server needs is not installed.
+        MissingExtraError: the server's packages are not installed.
         ConfigError: the port is in use.
     """
     if importlib.util.find_spec("starlette") is None or importlib.util.find_spec("uvicorn") is None:
@@ -53,13 +53,13 @@ def dashboard(run: str, port: int, say: Callable[[str], None]) -> Iterator[None]
         url = url_of(listen, listener)
         numbers = (listener.fileno(), theirs.fileno())
         process = subprocess.Popen(
-            # -P: whatever lies in the current folder is not imported.
+            # -P: Python does not import modules from the current folder.
             [sys.executable, "-P", "-m", __name__, *map(str, numbers), os.path.abspath(run)],
             pass_fds=numbers,
             env={**os.environ, TOKEN: token},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for training; this process ends after it
+            start_new_session=True,  # Ctrl-C must reach training only; this process ends after it
         )
     say(f"Watch it at {url}/{address_of_training(token=token)}")
     try:
@@ -74,12 +74,12 @@ def dashboard(run: str, port: int, say: Callable[[str], None]) -> Iterator[None]
 
 
 def address_of_training(**params: str) -> str:
-    """The address of the training screen below that of the page."""
+    """The address of the training screen, relative to the page."""
     return f"#/training?{urlencode(params)}"
 
 
 def settings_of(run: str, token: str) -> "ServeSettings":
-    """A server of one run and no models, for this machine only."""
+    """Settings of a server for one run and no models, on this machine only."""
     from heed.serve.settings import Inside, Log, Metrics, ServeSettings, Work
 
     return ServeSettings(
@@ -95,7 +95,7 @@ def serve_beside(listener: int, link: int, run: str) -> int:
 
     Args:
         listener: file descriptor of the listening socket.
-        link: file descriptor of the socket whose other end training holds.
+        link: file descriptor of a socket whose other end is held by the training process.
         run: the run folder.
     """
     os.nice(NICE)

@@ -1,4 +1,4 @@
-"""`heed evaluate --decoding`: loops, tokens that could be drawn, and exposure bias of a model."""
+"""`heed evaluate --decoding`: a model's loops, candidate tokens and exposure bias."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 NUCLEUS = 0.9
 N_SAMPLED = 60
-"""Texts whose samples are recorded step by step, which takes longer than translating them."""
+"""Texts whose samples are recorded step by step, which is slower than translating them."""
 
 
 def show_decoding(
@@ -23,7 +23,7 @@ def show_decoding(
     *,
     as_json: bool,
 ) -> None:
-    """Measure what strategies of decoding do with these lines, and print it."""
+    """Measure the effects of decoding strategies on these lines, and print them."""
     import numpy as np
 
     from heed.explain.decoding.prefixes import exposure_bias, exposure_lines

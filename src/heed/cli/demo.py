@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 SEED = 1
 TRAIN_SIZE, DEV_SIZE, TEST_SIZE = 2900, 25, 50
-"""Pairs for each direction; those of the last two are unseen in training."""
+"""Pairs for each direction; development and test pairs are not in the training set."""
 TIMES_BY_HEART = 10
-"""How often training has a worked sentence or an idiom, from whose parts nothing follows."""
+"""Copies of each worked sentence and idiom in training: other sentences do not teach them."""
 
 SETTINGS: dict[str, Any] = {
     "data": {"disturb": 0.0, "keep_duplicates": True},
@@ -53,20 +53,20 @@ SETTINGS: dict[str, Any] = {
         "seed": SEED,
     },
 }
-"""Small batches and high rates: they learn most in two minutes from short, regular sentences.
+"""Small batches and high rates: best for two minutes of training on short, regular sentences.
 
-At these rates most features of a ReLU network stop firing for good; those of SwiGLU have a gradient
-everywhere. Its three matrices of 192 features are a little larger than ReLU's two of 256; multiples
-of 32 are multiplied fastest. Rotary positions learn more from the same steps. One decoder layer
-makes 3,600 steps in the time in which two make 2,600, and learns more by them. No pair is
-disturbed, because nobody mistypes these sentences: with a fifth disturbed two of the well-known
-ones come out wrong. Weights are chosen by loss, because before the rates have fallen a model may
-already translate all development sentences. The limit is in steps, so that the result does not
-depend on the machine's speed.
+At these rates most features of a ReLU network stop firing for good; SwiGLU has a gradient
+everywhere. Its three matrices of 192 features are a little larger than ReLU's two of 256; products
+are fastest for multiples of 32. Rotary positions learn more in the same number of steps. One
+decoder layer makes 3,600 steps in the time in which two make 2,600, and learns more. No pair is
+disturbed, because these sentences have no typing errors: with a fifth disturbed, two of the
+well-known ones are translated wrongly. Weights are chosen by loss, because a model may translate
+all development sentences before the rates have fallen. The limit is in steps, so that the result
+does not depend on the machine's speed.
 """
 
 SEEN_INSIDE = ("纽约是一座城市", "New York is a city")
-"""The sentence to look inside with, and its translation."""
+"""The sentence for the view inside the model, and its translation."""
 
 option = options("Options")
 
@@ -87,7 +87,7 @@ heed demo --write-text demo.en
     "Only write the corpus in one language, to learn word vectors from.",
     metavar="FILE",
 )
-@option("--language", LANGUAGES, "Of that text.", default="en")
+@option("--language", LANGUAGES, "Language of that text.", default="en")
 @click.pass_obj
 def demo(
     session: Session,
@@ -100,8 +100,8 @@ def demo(
 ) -> None:
     """Train a translator on the built-in corpus, and show what it learned.
 
-    It translates zh→en, en→es, en→fr and en→zh. The sentences of the test are new: each combines
-    words that never met in training.
+    It translates zh→en, en→es, en→fr and en→zh. The test sentences are new: each combines words
+    that never occur together in training.
     """
     if write_text:
         _write_text(write_text, language)
@@ -130,7 +130,7 @@ def demo(
     if threads:
         asked = asked.plus("training.threads", threads)
     require_run_folder(Path(out))
-    # Written before the corpus, so that the folder of a killed demo is recognized as a run.
+    # Written before the corpus, so that the folder of a killed demo still counts as a run.
     require_same_asked(Path(out), asked)
     folder = Path(out) / "corpus"
     corpus = Corpus(

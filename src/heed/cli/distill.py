@@ -37,16 +37,16 @@ class DistillFlags:
 
     Attributes:
         src: files to translate instead of the teacher's own corpus.
-        dev_src: files to choose the best student by.
+        dev_src: source lines of the development set.
         dev_tgt: their translations.
-        target_lang: the only language to learn; None = all of the teacher's.
-        time: limit of all, such as `30m`; None = not given.
+        target_lang: the only target language; None = all of the teacher's.
+        time: limit of the whole command, such as `30m`; None = not given.
         max_steps: limit of the student's steps; None = not given.
-        seed: of the student; None = not given.
-        threads: of a CPU; None = all cores.
+        seed: seed of the student; None = not given.
+        threads: CPU threads; None = all cores.
         device: `auto`, `cpu` or `cuda`.
-        preset: the student's size; None = by the teacher's.
-        beam_size: of the teacher's search.
+        preset: the student's size; None = derived from the teacher's.
+        beam_size: beam of the teacher's search.
     """
 
     src: tuple[str, ...]
@@ -63,7 +63,7 @@ class DistillFlags:
 
     @property
     def dev(self) -> list[str]:
-        """The files to choose by, source and target in turn."""
+        """The files of the development set, source and target in turn."""
         return [path for two in zip(self.dev_src, self.dev_tgt, strict=True) for path in two]
 
 
@@ -79,15 +79,18 @@ model_option = options("Model")
 @data_option(
     "--dev-src", str, "Development set, to choose the best student.", multiple=True, metavar="FILE"
 )
-@data_option("--dev-tgt", str, "Its translation by humans.", multiple=True, metavar="FILE")
+@data_option("--dev-tgt", str, "Its human translation.", multiple=True, metavar="FILE")
 @data_option(
-    "-t --target-lang", str, "Learn only this one of several target languages.", metavar="CODE"
+    "-t --target-lang",
+    str,
+    "Learn only this target language, if there are several.",
+    metavar="CODE",
 )
 @run_option("--out", str, "Run folder; becomes the student's model folder.", metavar="RUN")
 @run_option(
     "--time",
     str,
-    "Wall-clock limit of everything, such as 30m or 2h.",
+    "Wall-clock limit of the whole command, such as 30m or 2h.",
     metavar="DURATION",
     callback=check_duration,
 )
@@ -115,9 +118,9 @@ def distill(
 ) -> None:
     """Let TEACHER translate its training text, and train a student on the translations.
 
-    Translating takes two fifths of the time at most; for the rest of the text the student learns
-    from the corpus itself. Pieces and development pairs are the teacher's, and so are the weights
-    that the student begins with, if it differs in depth alone. After any interruption the same
+    Translating takes at most two fifths of the time; for the rest of the text the student learns
+    the corpus's own translations. It shares the teacher's pieces and development pairs, and
+    starts from the teacher's weights if only its depth differs. After any interruption the same
     command continues. At the end RUN is rounded to int8 and compared with TEACHER.
     """
     if not out:
@@ -170,7 +173,7 @@ def _asked(
 
     given = {"max_steps": flags.max_steps, "seed": flags.seed, "threads": flags.threads}
     training = {key: value for key, value in given.items() if value is not None}
-    # A teacher's text is regular: label smoothing and a wide beam gain nothing.
+    # A teacher's text is regular: label smoothing and a wide beam do not help.
     asked = Asked(
         {
             "data": inherited_settings(teacher),
@@ -183,7 +186,7 @@ def _asked(
     for text in overrides:
         asked = asked.plus(*parse_override(text))
     asked = student_settings(asked, teacher)
-    draft(asked)  # mistakes are reported before the teacher translates
+    draft(asked)  # report errors in the settings before the teacher translates
     limit = flags.time or asked.get("training.time_s")
     asked = asked.without("training.time_s")
     if limit is None and asked.is_set("training.max_steps"):
@@ -250,7 +253,7 @@ def _lesson(
 
 
 class _Progress:
-    """Progress of translating, as one live line."""
+    """Show the progress of translating on one live line."""
 
     def __init__(self, session: Session) -> None:
         from heed.cli.progress import Display

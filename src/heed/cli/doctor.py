@@ -1,6 +1,6 @@
-"""`heed doctor`: report what is installed and what this machine can do.
+"""`heed doctor`: report what is installed and what this machine supports.
 
-It imports no heavy package that is not installed, and repairs nothing.
+It imports no package that is missing, and repairs nothing.
 """
 
 import importlib.metadata
@@ -30,7 +30,7 @@ PACKAGES = {
     "tensorboard": "tensorboard",
     "matplotlib": "plot",
 }
-"""Package → the extra that brings it."""
+"""Maps a package to the extra that installs it."""
 
 CPU_FLAGS = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_tile", "asimd")
 """Instruction sets on which the speed of matrix products depends."""
@@ -47,7 +47,7 @@ def doctor() -> None:
 
 
 def facts() -> Iterator[tuple[str, str]]:
-    """The report, as names and values."""
+    """The lines of the report, as names and values."""
     yield "heed", f"{__version__} ({Path(__file__).parents[1]})"
     yield "python", f"{platform.python_version()} ({sys.executable})"
     yield "system", platform.platform()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, command, options
+from heed.cli.command import Decorator, Session, as_one, command, options
 from heed.cli.models import ModelFlags, find_model, load_translator, model_options
 from heed.cli.streams import json_row, open_output
 from heed.cli.terminal import echo
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from heed.translate.translator import Translator
 
 MARK = "[?] "
-"""Stands before a doubtful line with `--on-doubt mark`."""
-
-CHOICES = ("keep", "mark", "source", "fail")
+"""Prefix of a doubtful line with `--on-doubt mark`."""
 
 EXAMPLES = """
 heed calibrate -m run/
@@ -33,40 +31,72 @@ heed calibrate -m run/ dev.en dev.de
 """
 
 option = options("Options")
+doubt_option = options("Doubtful lines")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Doubting:
-    """What is done with doubtful lines.
+    """The treatment of doubtful lines.
 
     Attributes:
-        on_doubt: one of `CHOICES`.
+        on_doubt: `keep`, `mark`, `source` or `fail`.
         report_path: a file for all doubtful lines; None = none.
-        second_search: whether a line in doubt is searched once more; None = as the model says.
-        with_confidence: whether each line's confidence is written.
+        second_search: whether a doubtful line is searched again; None = the model's setting.
     """
 
     on_doubt: str
     report_path: str | None
     second_search: bool | None
-    with_confidence: bool
 
     def apply(self, translator: "Translator") -> None:
-        """Let a translator search as is wanted."""
+        """Set the translator's second search, if it is given."""
         if self.second_search is not None:
             translator.searches_again = self.second_search
 
 
-class Doubtful:
-    """Looks through translations as they are written.
+def doubt_options(on_doubt: tuple[str, ...], about: str) -> Decorator:
+    """Add the options on doubtful lines to a command; they arrive as argument `doubting`.
 
     Args:
-        wanted: what is to be done.
-        stack: in which the report is open.
+        on_doubt: the choices of `--on-doubt`.
+        about: these choices, as the help describes them.
     """
 
-    def __init__(self, wanted: Doubting, stack: ExitStack) -> None:
+    def decorate(function: Any) -> Any:
+        for add in (
+            as_one(Doubting, "doubting"),
+            doubt_option(
+                "--second-search/--no-second-search",
+                bool,
+                "Search again for a doubtful line; default: after heed calibrate.",
+                default=None,
+            ),
+            doubt_option(
+                "--report report_path",
+                str,
+                "Also write all doubtful lines as JSON.",
+                metavar="FILE",
+            ),
+            doubt_option("--on-doubt", on_doubt, about, default="keep"),
+        ):
+            function = add(function)
+        return function
+
+    return decorate
+
+
+class Doubtful:
+    """Reports and marks doubtful translations as they are written.
+
+    Args:
+        wanted: the treatment.
+        stack: closes the report at the end.
+        unit: the word for one of them.
+    """
+
+    def __init__(self, wanted: Doubting, stack: ExitStack, *, unit: str = "line") -> None:
         self._wanted = wanted
+        self._unit = unit
         path = wanted.report_path
         self._report = None if path is None else stack.enter_context(open_output(path))
         self._sources: deque[str] = deque()
@@ -74,16 +104,16 @@ class Doubtful:
         self._n_lines = self._n_doubtful = 0
 
     def reading(self, lines: "Iterable[str | Line]") -> "Iterator[str | Line]":
-        """The same lines, remembered until their translations come."""
+        """The same lines; each is remembered until its translation arrives."""
         for line in lines:
             self._sources.append(line if isinstance(line, str) else line.text)
             yield line
 
     def looked_at(self, found: Translation) -> Translation:
-        """The translation of the next line, as it is to be written.
+        """The translation of the next line, in the form to be written.
 
         Raises:
-            DataError: it is doubtful, and that ends everything.
+            DataError: it is doubtful, and `--on-doubt fail` is set.
         """
         source = self._sources.popleft()
         self._n_lines += 1
@@ -96,14 +126,15 @@ class Doubtful:
         return self._changed(source, found)
 
     def summarize(self, session: Session) -> None:
-        """Say how many lines were doubtful, if any was."""
+        """Print the number of doubtful lines, if there are any."""
         if not self._n_doubtful:
             return
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in self._kinds.most_common())
         path = self._wanted.report_path
         where = f"see {path}" if path else "--report FILE lists them"
         verb = "is" if self._n_doubtful == 1 else "are"
-        counted = f"{self._n_doubtful:,} of {self._n_lines:,} line{'s' * (self._n_lines > 1)}"
+        units = self._unit + "s" * (self._n_lines > 1)
+        counted = f"{self._n_doubtful:,} of {self._n_lines:,} {units}"
         session.say(f"heed: {counted} {verb} doubtful ({kinds}): {where}.")
 
     def _reported(self, source: str, found: Translation) -> str:
@@ -120,7 +151,8 @@ class Doubtful:
         if self._wanted.on_doubt == "fail":
             reasons = " ".join(f"{doubt.kind}: {doubt.sentence}" for doubt in found.doubts)
             raise DataError(
-                f"Line {self._n_lines} is doubtful ({reasons}), and --on-doubt fail was asked for. "
+                f"{self._unit.capitalize()} {self._n_lines} is doubtful ({reasons}), and "
+                "--on-doubt fail was asked for. "
                 f"Its translation is: {found.text}"
             )
         if self._wanted.on_doubt == "mark":
@@ -135,7 +167,7 @@ class Doubtful:
 @command("calibrate", "Learn when translations are doubtful.", examples=EXAMPLES)
 @click.argument("src", required=False)
 @click.argument("tgt", required=False)
-@option("--dry-run", bool, "Measure, and store nothing.")
+@option("--dry-run", bool, "Only measure; store nothing.")
 @option("--json as_json", bool, "Print JSON.")
 @model_options
 @click.pass_obj
@@ -148,13 +180,13 @@ def calibrate(
     as_json: bool,
     opening: ModelFlags,
 ) -> None:
-    """Learn on the lines of SRC and TGT which translations are doubtful, and how probably right.
+    """Learn from SRC and TGT which translations are doubtful, and how likely each is right.
 
-    Without files, the development pairs of the run are taken; heed train does that at its end. From
-    then on heed translate looks for what is left out, added or in another language, searches once
-    more where it finds that, and knows a confidence. At least 100 pairs are needed, that the model
-    was not trained on; the first 1,000 are read. Which words translate which is learned from the
-    training pairs in the run folder.
+    Without files, the development pairs of the run are used; heed train does this at its end.
+    Afterwards heed translate detects text that is left out, added or in another language, searches
+    again for such lines, and can give a confidence. It needs at least 100 pairs that the model was
+    not trained on, and reads the first 1,000. It learns word translations from the training pairs
+    in the run folder.
     """
     from heed.bundle.doubts import save_judgment
     from heed.data.readers import read_parallel

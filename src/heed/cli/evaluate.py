@@ -1,4 +1,4 @@
-"""`heed evaluate`: the quality of translations, by comparing them with references."""
+"""`heed evaluate`: measure the quality of translations by comparing them with references."""
 
 import json
 import os
@@ -53,8 +53,8 @@ class Files:
     Attributes:
         ref: references, one file for each set.
         hyp: translations to evaluate.
-        src: lines that the model translates; without one, those behind `hyp`. None = not given.
-        save: output file of the model's translations; None = none.
+        src: lines for the model to translate; without a model, the sources of `hyp`; or None.
+        save: output file for the model's translations; None = none.
     """
 
     ref: tuple[str, ...]
@@ -65,11 +65,11 @@ class Files:
 
 @dataclass(frozen=True, kw_only=True)
 class Searching:
-    """How `heed evaluate` lets the model search; None = as the model usually does.
+    """Search options of `heed evaluate`; None = the model's default.
 
     Attributes:
         beam_size: hypotheses kept at each step.
-        length_penalty: more favors longer text.
+        length_penalty: larger values favor longer text.
     """
 
     beam_size: int | None
@@ -77,25 +77,25 @@ class Searching:
 
     @property
     def wishes(self) -> dict[str, Any]:
-        """What was asked for."""
+        """The options that were given."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judging:
-    """How `heed evaluate` scores.
+    """Scoring options of `heed evaluate`.
 
     Attributes:
-        metrics: names, with commas between them.
-        tokenize: BLEU's tokenizer; None = by the language.
+        metrics: names, separated by commas.
+        tokenize: BLEU's tokenizer; None = chosen by the language.
         lowercase: whether case is ignored.
-        resamples: for confidence intervals.
-        by_length: whether to score sentences of similar length too.
+        resamples: number of resampled sets for confidence intervals.
+        by_length: whether to score groups of similar length, too.
         worst: how many of the worst sentences to show.
         survival: whether to score changed copies of the test set instead.
-        glossary: file of the terms whose use is counted there; None = terms of the test set.
-        decoding: whether to measure strategies of decoding instead.
-        seed: of the changes.
+        glossary: file of terms whose use is counted in that case; None = terms of the test set.
+        decoding: whether to measure decoding strategies instead.
+        seed: seed of the changes.
     """
 
     metrics: str = "bleu,chrf,ter"
@@ -111,30 +111,41 @@ class Judging:
 
     @property
     def changed(self) -> set[str]:
-        """The attributes that differ from what they usually are."""
+        """The attributes that differ from their defaults."""
         return {each.name for each in fields(self) if getattr(self, each.name) != each.default}
 
     @property
     def names(self) -> list[str]:
-        """The metrics, each by itself."""
+        """The metrics as a list."""
         return [name.strip() for name in self.metrics.split(",") if name.strip()]
 
 
 @command("evaluate", "Compare translations with references.", examples=EVALUATE_EXAMPLES)
 @click.argument("references", nargs=-1, metavar="[REF]...")
 @option("--src", str, "Lines to translate with the model.", metavar="FILE")
-@option("--ref", str, "References; more than once for several sets.", multiple=True, metavar="FILE")
 @option(
-    "-i --hyp --input",
+    "--ref",
     str,
-    "Translations to score; twice: which are better?",
+    "References; give it several times for several sets.",
     multiple=True,
     metavar="FILE",
 )
-@option("--metrics", str, "Of bleu, chrf, ter, wer, exact.", default=Judging.metrics)
+@option(
+    "-i --hyp --input",
+    str,
+    "Translations to score; give it twice to compare two systems.",
+    multiple=True,
+    metavar="FILE",
+)
+@option(
+    "--metrics",
+    str,
+    "Comma-separated list of bleu, chrf, ter, wer, exact.",
+    default=Judging.metrics,
+)
 @option("-lc --lowercase", bool, "Ignore case.")
-@option("-tok --tokenize", str, "BLEU's tokenizer; default: by the language, see -t.")
-@option("--by-length", bool, "Also show scores by length of the sources (or references).")
+@option("-tok --tokenize", str, "BLEU's tokenizer; default: that of the target language, see -t.")
+@option("--by-length", bool, "Also show scores by length of source (or reference).")
 @option(
     "--worst",
     click.IntRange(min=0),
@@ -142,20 +153,23 @@ class Judging:
     default=Judging.worst,
 )
 @option("--survival", bool, "Score the model on changed copies: capitals, typing errors, tags ...")
-@option("--glossary", str, "Terms for --survival; else found in the test set.", metavar="FILE")
+@option("--glossary", str, "Terms for --survival; default: found in the test set.", metavar="FILE")
 @option("--decoding", bool, "Measure loops of each strategy, and exposure bias.")
-@option("--seed", int, "Decides the changes of --survival.", default=Judging.seed)
+@option("--seed", int, "Seed of the changes of --survival.", default=Judging.seed)
 @option(
-    "--resamples", click.IntRange(min=1), "For confidence intervals.", default=Judging.resamples
+    "--resamples",
+    click.IntRange(min=1),
+    "Resampled sets for confidence intervals.",
+    default=Judging.resamples,
 )
 @option("--save", str, "Also write the model's translations here.", metavar="FILE")
 @option("-b --beam-size --beam", int, "Hypotheses that the model keeps at each step.")
-@option("--length-penalty --lenpen", float, "More lets the model write longer text.")
-@option("--text", str, "Running text, to judge a language model.", metavar="FILE")
+@option("--length-penalty --lenpen", float, "Larger values favor longer translations.")
+@option("--text", str, "Running text, to evaluate a language model.", metavar="FILE")
 @option(
     "--labeled --labelled",  # codespell:ignore labelled
     str,
-    "Lines of a label and a text, to judge a classifier.",
+    "Lines of a label and a text, to evaluate a classifier.",
     metavar="FILE",
 )
 @option("--json as_json", bool, "Print JSON.")
@@ -176,12 +190,12 @@ def evaluate(
     as_json: bool,
     opening: ModelFlags,
 ) -> None:
-    """Score a model's or anybody's translations; of two systems, the first is the baseline.
+    """Score the translations of a model or of files; of two systems, the first is the baseline.
 
     Scores are sacreBLEU's, with its signatures and 95 % confidence intervals. With -m and --src the
     model translates first; without -m, --src names the sources of --hyp. TER counts a pair with a
-    line of more than 400 words without shifts and says so. With -m and --text, print perplexity
-    and bits a character of a language model; with -m and --labeled, accuracy and mean F1.
+    line of more than 400 words without shifts, and prints a warning. With -m and --text, print a
+    language model's perplexity and bits per character; with -m and --labeled, accuracy and mean F1.
     """
     files = replace(files, ref=(*references, *files.ref))
     if text or labeled:
@@ -195,7 +209,7 @@ def evaluate(
 
     reading = Reading(tokenize=judging.tokenize, lowercase=judging.lowercase)
     require_known_names(judging.names, reading)
-    # Everything is read before anything is translated or saved.
+    # All files are read before anything is translated or saved.
     systems = {path: read_all(path) for path in files.hyp}
     sources = read_all(files.src) if files.src else []
     known = [read_all(path) for path in files.ref]
@@ -230,7 +244,7 @@ Texts = tuple[dict[str, list[str]], list[list[str]], list[str]]
 
 
 def report_on(texts: Texts, judging: Judging, reading: "Reading", source_lang: str) -> "Report":
-    """The report that was asked for."""
+    """The report, with the given options."""
     from heed.evaluate.report import report
 
     systems, known, sources = texts
@@ -250,10 +264,10 @@ def report_on(texts: Texts, judging: Judging, reading: "Reading", source_lang: s
 def show_other_tasks(
     opening: ModelFlags, text: str | None, labeled: str | None, resamples: int, *, as_json: bool
 ) -> None:
-    """Judge a language model by `text`, or a classifier by `labeled`.
+    """Evaluate a language model on `text`, or a classifier on `labeled`.
 
     Raises:
-        UsageError: both are given, or no model.
+        UsageError: both are given, or no model is.
     """
     model = Opening(model=opening.model, device=opening.device, threads=opening.threads)
     if text and labeled:
@@ -265,7 +279,7 @@ def show_other_tasks(
 
 
 def require_no_translations(files: Files, judging: Judging, searching: Searching) -> None:
-    """Refuse what is for translations beside --text or --labeled.
+    """Refuse the options for translations if --text or --labeled is given.
 
     Raises:
         UsageError: names the flags.
@@ -277,10 +291,10 @@ def require_no_translations(files: Files, judging: Judging, searching: Searching
 
 
 def require_used(files: Files, judging: Judging, searching: Searching, *, translates: bool) -> None:
-    """Refuse flags that would change nothing.
+    """Refuse flags that would have no effect.
 
     Raises:
-        UsageError: says what they are for.
+        UsageError: says when the flags have an effect.
     """
     if searching.wishes and not translates:
         raise UsageError(
@@ -299,7 +313,7 @@ def require_used(files: Files, judging: Judging, searching: Searching, *, transl
 
 
 def _flags(names: Iterable[str]) -> str:
-    """The flags of some attributes, with the verb: `--by-length and --worst are`."""
+    """The flags of some attributes, with a verb: `--by-length and --worst are`."""
     flags = [f"--{name.replace('_', '-')}" for name in sorted(names)]
     return f"{' and '.join(flags)} {'is' if len(flags) == 1 else 'are'}"
 
@@ -346,7 +360,7 @@ def require_sensible(
 def require_as_many(
     files: Files, references: Sequence[Sequence[str]], others: Sequence[Sequence[str]]
 ) -> None:
-    """Refuse files that have another number of lines than the first references.
+    """Refuse files whose number of lines differs from that of the first references.
 
     Raises:
         DataError: names the file and both numbers.
@@ -361,10 +375,10 @@ def require_as_many(
 
 
 def require_known_names(metrics: Sequence[str], reading: "Reading") -> None:
-    """Refuse metrics and tokenizers that do not exist.
+    """Refuse unknown metrics and tokenizers.
 
     Raises:
-        UsageError: names the nearest that does.
+        UsageError: names the nearest known one.
     """
     from heed.evaluate.metrics import require_known
 
@@ -377,10 +391,10 @@ def require_known_names(metrics: Sequence[str], reading: "Reading") -> None:
 def translate_all(
     translator: "Translator", sources: list[str], save: str | None, search: dict[str, Any]
 ) -> list[str]:
-    """The model's translations, also written to the file `save` if it is given."""
+    """The model's translations; also written to the file `save`, if it is given."""
     texts = []
     with ExitStack() as stack:
-        # Opened first, so that a folder that cannot be written fails before an hour of translating.
+        # Open it first, so that an unwritable folder fails before an hour of translating.
         writer = stack.enter_context(open_saved(save)) if save else None
         for found in translator.translate_stream(sources, **search):
             texts.append(found.text)
@@ -391,7 +405,7 @@ def translate_all(
 
 @contextmanager
 def open_saved(path: str) -> Iterator[LineWriter]:
-    """A file that appears only when it is complete; pipes and the like are written directly."""
+    """Open a file that appears only when it is complete; pipes and devices are written directly."""
     if path == STANDARD or (os.path.exists(path) and not os.path.isfile(path)):
         with open_output(path) as writer:
             yield writer

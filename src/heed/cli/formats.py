@@ -15,14 +15,14 @@ from heed.translate.result import Translation
 
 @dataclass(frozen=True, kw_only=True)
 class Details:
-    """What to write besides the text.
+    """The content to write besides the text.
 
     Attributes:
-        n_best: translations of each line.
+        n_best: number of translations of each line.
         has_scores: also the score and the log-probability of the whole line.
         has_word_scores: also each token's log-probability.
         alignment: `hard`, `soft` or None.
-        has_confidence: also the probability that it is right.
+        has_confidence: also the probability that the translation is right.
         passed_on: keys of this input line that `jsonl` copies to the output, such as `id`.
     """
 
@@ -35,19 +35,19 @@ class Details:
 
     @property
     def is_plain(self) -> bool:
-        """Whether only the text is wanted."""
+        """Whether only the text is written."""
         return self == Details()
 
 
 Format = Callable[[int, Translation, Details], list[str]]
-"""Line number from 0, its translation and the details → output lines."""
+"""Maps a line number from 0, its translation and the details to output lines."""
 
 
 def choose_format(name: str | None, details: Details) -> Format:
-    """The format of this name, or the simplest one that can hold all details.
+    """The named format, or the simplest one that can hold all details.
 
     Raises:
-        UsageError: plain text cannot hold the details asked for.
+        UsageError: plain text cannot hold the details.
     """
     if name is None:
         name = "text" if details.is_plain else "tsv" if details.n_best == 1 else "moses"
@@ -102,7 +102,7 @@ def as_moses(line: int, translation: Translation, details: Details) -> list[str]
 
 
 def as_jsonl(line: int, translation: Translation, details: Details) -> list[str]:
-    """One JSON object a line of input; alternatives are objects inside it."""
+    """One JSON object per input line; alternatives are objects inside it."""
     record = {
         "line": line,
         **details.passed_on,
@@ -139,9 +139,9 @@ FORMATS: dict[str, Format] = {
 
 
 def spell_alignment(translation: Translation, kind: str) -> str:
-    """`hard`: Pharaoh's `source-target` pairs, `0-0 1-2`. `soft`: Marian's, a group a target token.
+    """`hard`: Pharaoh's `source-target` pairs, `0-0 1-2`; `soft`: Marian's, one group per token.
 
-    Positions count pieces, not words: not every language has words between blanks.
+    Positions count pieces, not words, because not every language separates words by blanks.
     """
     if kind == "hard":
         return " ".join(f"{source}-{target}" for source, target in translation.links())
@@ -174,7 +174,7 @@ def _record(translation: Translation, details: Details) -> dict[str, Any]:
 
 
 def _spelled(confidence: float | None) -> str:
-    """A probability; a dash where the model has not learned to tell."""
+    """A probability, or a dash if the model is not calibrated."""
     return "-" if confidence is None else f"{confidence:.4f}"
 
 

@@ -1,4 +1,4 @@
-"""`--glossary FILE`: read, with a remark on standard error for what is odd about it."""
+"""`--glossary FILE`: read a glossary and print remarks about its problems."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,11 +8,11 @@ from heed.translate.glossary.glossary import Glossary
 from heed.translate.result import Translation
 
 MOST_REMARKS = 5
-"""Remarks that are shown; of more, only the number."""
+"""Remarks that are printed; of further ones, only the number."""
 
 
 def open_glossary(session: Session, path: str | None) -> Glossary | None:
-    """The glossary of a file; None without one.
+    """Read the glossary in a file; None without a file.
 
     Raises:
         DataError: names the line that is wrong.
@@ -28,7 +28,7 @@ def open_glossary(session: Session, path: str | None) -> Glossary | None:
 
 
 def note_terms(session: Session, translations: Iterable[Translation]) -> None:
-    """Say which terms could not be followed, each once."""
+    """Print the terms that could not be followed, each once."""
     sentences = {
         doubt.sentence: None
         for translation in translations

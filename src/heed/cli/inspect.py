@@ -1,4 +1,4 @@
-"""`heed inspect`: the page that looks into a model, on a server of its own for this machine."""
+"""`heed inspect`: a page that shows the inside of a model, from a server for this machine only."""
 
 import secrets
 import webbrowser
@@ -39,7 +39,7 @@ option = options("Options")
 text_option = options("As text, without a page")
 
 
-@command("inspect", "Look into a model, in a page.", examples=EXAMPLES)
+@command("inspect", "Look inside a model, in a web page.", examples=EXAMPLES)
 @click.argument("text", type=Text(), required=False)
 @click.argument("translation", type=Text(), required=False)
 @option(
@@ -49,31 +49,36 @@ text_option = options("As text, without a page")
     multiple=True,
     metavar="DIR|NAME",
 )
-@option("--screen", SCREENS, "Which screen opens; default: training, while it goes on.")
-@option("--port", click.IntRange(0, 65535), "Port of 127.0.0.1; 0 takes a free one.", default=0)
+@option("--screen", SCREENS, "Screen to open; default: training, while it runs.")
+@option("--port", click.IntRange(0, 65535), "Port of 127.0.0.1; 0 takes any free port.", default=0)
 @option("--open/--no-open open_browser", bool, "Open a browser.", default=True)
-@text_option("--training as_table", bool, "Print where runs stand.")
-@text_option("--tree", bool, "Draw the tree of the search.")
+@text_option("--training as_table", bool, "Print the state of the training of runs.")
+@text_option("--tree", bool, "Draw the search tree.")
 @text_option(
     "--sample",
     Share(),
     "Draw a translation with this top-p; list how many tokens each step could draw.",
     metavar="P",
 )
-@text_option("--attention", USES, "Draw a map of attention; cross if none is named.", bare="cross")
-@text_option("--layer", int, "Of the map, from 0 or from the end.", default=-1)
-@text_option("--head", click.IntRange(0), "Of the map; several or none: their mean.", multiple=True)
-@text_option("--words", bool, "Words in the map, not pieces.")
+@text_option("--attention", USES, "Draw an attention map; default: cross.", bare="cross")
+@text_option("--layer", int, "Layer of the map, from 0 or from the end.", default=-1)
+@text_option(
+    "--head",
+    click.IntRange(0),
+    "Head of the map; several: their mean; default: the mean of all.",
+    multiple=True,
+)
+@text_option("--words", bool, "Show words in the map instead of pieces.")
 @text_option("--probabilities", bool, "Print the probability of each token of the translation.")
 @text_option("--steps", bool, "List all tensors: names, axes, formulas.")
 @text_option("--tensor", str, "Print one tensor.", metavar="NAME")
 @text_option("--out", str, "Write that tensor, as .csv or .npy.", metavar="FILE")
 @text_option("--trace trace_path", str, "Write all tensors, as safetensors.", metavar="FILE")
-@text_option("--html", str, "Write the page as one file, which needs no server.", metavar="FILE")
+@text_option("--html", str, "Write the page as one file that needs no server.", metavar="FILE")
 @text_option("--every-step", bool, "Trace every step of the search too.")
-@text_option("--beam-size", click.IntRange(1), "Of the search.")
-@text_option("--seed", int, "Of the sample.", default=0)
-@text_option("--target-lang", str, "Language to translate into, of a model with several.")
+@text_option("--beam-size", click.IntRange(1), "Beam size of the search.")
+@text_option("--seed", int, "Seed of the sample.", default=0)
+@text_option("--target-lang", str, "Target language, for a model with several.")
 @as_one(Shown, "shown")
 @click.pass_context
 def inspect(
@@ -92,9 +97,9 @@ def inspect(
     """Open a page that shows how a model translates TEXT: every tensor, probability and hypothesis.
 
     With TRANSLATION, all positions of that translation are computed in one pass. A TEXT of several
-    lines is read as one batch. A folder in the place of TEXT is a model. The page answers only
-    programs of this machine, until Ctrl-C. Some views are for the terminal too, of every kind of
-    model. Of run folders the training is shown too, while it goes on and afterwards.
+    lines is read as one batch. A folder in place of TEXT is a model. The page answers only
+    programs of this machine, until Ctrl-C. Some views work in the terminal too, for every kind of
+    model. For run folders, the page also shows the training, during and after it.
     """
     session: Session = ctx.obj
     if text and not models and Path(text).is_dir():
@@ -138,7 +143,7 @@ def write_html(
     translation: str | None,
     target_lang: str | None,
 ) -> None:
-    """Write the page about one sentence as one file.
+    """Write the page for one sentence as one file.
 
     Raises:
         UsageError: there is no sentence, or more than one model.
@@ -156,9 +161,9 @@ def write_html(
 
 
 def settings_of(models: tuple[str, ...], port: int) -> "ServeSettings":
-    """A server of these models, or of the only one installed, for this machine only.
+    """Settings of a server for these models, or for the only one installed, on this machine only.
 
-    Of a run, the training is shown too; it may have no model yet.
+    A run's training is shown too; the run may not have a model yet.
     """
     from heed.serve.settings import Inside, Listen, Log, ServeSettings
 
@@ -173,6 +178,6 @@ def settings_of(models: tuple[str, ...], port: int) -> "ServeSettings":
 
 
 def first_screen(settings: "ServeSettings") -> str:
-    """The screen that opens: training, where a run is in training or there is nothing else."""
+    """The screen to open: training if a run is in training or there is nothing else."""
     is_live = any(run.is_held for run in read_runs(settings.inside.runs))
     return "training" if is_live or not settings.models else SCREENS[0]

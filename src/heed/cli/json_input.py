@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from heed.translate.lines import Line
 
 TEXTS = ("target_lang", "prefix")
-"""Keys with a text that an object may have beside `text` and `id`."""
+"""Keys with a string value that an object may have, besides `text` and `id`."""
 
 WISHES = (*TEXTS, "glossary", "protect", "localize_numbers", "keep_typos")
-"""Keys an object may have beside `text` and `id`."""
+"""Keys that an object may have, besides `text` and `id`."""
 
 
 def json_lines(
@@ -31,9 +31,9 @@ def json_lines(
     """Read `--json-input`.
 
     Args:
-        lines: JSON, a value a line.
-        name: their name in errors.
-        passed_on: gets an item for each line: `{"id": …}`, to be copied to its output, or `{}`.
+        lines: one JSON value per line.
+        name: the name of the input, for errors.
+        passed_on: receives an item for each line, to be copied to its output: `{"id": …}` or `{}`.
 
     Raises:
         DataError: a line is not JSON, or has invalid keys; names the line.
@@ -98,7 +98,7 @@ def _line(value: Any, where: str) -> "Line":
 
 
 def _protection(value: dict[str, Any], where: str) -> dict[str, Any]:
-    """What of a line must stay as it is."""
+    """The settings for a line's text that must stay unchanged."""
     found: dict[str, Any] = {}
     wishes = value.get("protect")
     if wishes is not None:
@@ -141,7 +141,7 @@ def _glossary(terms: Any, where: str) -> "Glossary | None":
 
 @lru_cache(maxsize=16)
 def _compiled(terms: tuple[tuple[str, str], ...]) -> "Glossary":
-    """A glossary; that of the line before is mostly the same."""
+    """A glossary, cached because most lines have the same terms as the line before."""
     from heed.translate.glossary.glossary import Glossary
 
     return Glossary.of(dict(terms))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 option = options("Options")
 
 SHOWN = 5
-"""Candidates that are printed."""
+"""Number of candidates that are printed."""
 
 NEXT_EXAMPLES = """
 heed next-word -m run/ "纽约是一座城市" --prefix "New York is a"
@@ -40,13 +40,13 @@ heed choose-heads -m run/ dev.en dev.de --gold dev.align --dry-run
 
 @dataclass(frozen=True, kw_only=True)
 class Choosing:
-    """What `heed align` shows.
+    """Options of `heed align`.
 
     Attributes:
         layer: decoder layer; None = the model's alignment heads.
-        head: heads of it; none = all.
-        words: words instead of pieces.
-        pharaoh: links instead of a drawing.
+        head: heads of that layer; none = all.
+        words: show words instead of pieces.
+        pharaoh: print links instead of a drawing.
     """
 
     layer: int | None
@@ -58,14 +58,14 @@ class Choosing:
 @command("next-word", "Show the most probable next tokens.", examples=NEXT_EXAMPLES)
 @click.argument("text", type=Text())
 @option("--prefix", str, "The translation so far.", default="")
-@option("-k --count", click.IntRange(min=1), "How many.", default=10)
+@option("-k --count", click.IntRange(min=1), "Number of tokens to show.", default=10)
 @option("--json as_json", bool, "Print JSON.")
 @model_options
 @click.pass_obj
 def next_word(
     session: Session, /, text: str, prefix: str, count: int, as_json: bool, opening: ModelFlags
 ) -> None:
-    """Show p(next | prefix, TEXT): the pieces that may come next; `▁` begins a word.
+    """Show p(next | prefix, TEXT): the most probable next pieces; `▁` begins a word.
 
     TEXT and prefix may have at most 1,024 tokens each, or as many as the model reads in one piece.
     """
@@ -83,10 +83,12 @@ def next_word(
 @click.argument("text", type=Text())
 @click.argument("translation", type=Text(), required=False)
 @option(
-    "--layer", int, "Decoder layer, from 0 or from the end; default: heed choose-heads, else -1."
+    "--layer",
+    int,
+    "Decoder layer, from 0 or from the end; default: that of heed choose-heads, else -1.",
 )
-@option("--head", int, "A head of it, from 0; more than once: their mean.", multiple=True)
-@option("--words", bool, "Show words, not pieces.")
+@option("--head", int, "Head of that layer, from 0; several: their mean.", multiple=True)
+@option("--words", bool, "Show words instead of pieces.")
 @option("--pharaoh", bool, "Print only the links, source-target from 0.")
 @option("--json as_json", bool, "Print the weights as JSON.")
 @as_one(Choosing, "choosing")
@@ -101,9 +103,9 @@ def align(
     as_json: bool,
     opening: ModelFlags,
 ) -> None:
-    """Draw the cross-attention between TEXT and TRANSLATION (heed's own if not given).
+    """Draw the cross-attention between TEXT and TRANSLATION (default: heed's own translation).
 
-    Between words, the weights of a source word's pieces are added, and those of a target word's
+    For words, the weights of a source word's pieces are added, and those of a target word's pieces
     averaged. Both texts may have at most 1,024 tokens, or as many as the model reads in one piece.
     """
     if choosing.pharaoh and as_json:
@@ -129,11 +131,11 @@ def align(
         draw(found)
 
 
-@command("choose-heads", "Find the heads that align best, for later.", examples=CHOOSE_EXAMPLES)
+@command("choose-heads", "Find and store the heads that align best.", examples=CHOOSE_EXAMPLES)
 @click.argument("src", required=False)
 @click.argument("tgt", required=False)
-@option("--gold", str, "Alignments made by hand, 0-0 1?2 … or NAACL's.", metavar="FILE")
-@option("--dry-run", bool, "Measure, and store nothing.")
+@option("--gold", str, "Manual alignments, 0-0 1?2 … or in NAACL format.", metavar="FILE")
+@option("--dry-run", bool, "Only measure; store nothing.")
 @option("--json as_json", bool, "Print JSON.")
 @model_options
 @click.pass_obj
@@ -147,14 +149,14 @@ def choose_heads(
     as_json: bool,
     opening: ModelFlags,
 ) -> None:
-    """Find which layer and head of a model align the lines of SRC and TGT best, and store it.
+    """Find the layer and heads of a model that align SRC and TGT best, and store them.
 
-    Without files, the development pairs of the run are taken; heed train does that at its end.
+    Without files, the development pairs of the run are used; heed train does this at its end.
 
-    heed align and the page read them from then on. What places tags and terms reads the mean of a
-    layer, which is chosen too, since words compete there. The measure is the alignment error rate:
-    against --gold, whose words are parted by blanks, or else against a statistical aligner that is
-    trained in both directions, on these lines and 2,000 training pairs of the run folder.
+    Afterwards heed align and the page use them. Tags and terms are placed by the mean of a layer;
+    that layer is chosen too. The measure is the alignment error rate: against --gold, with words
+    separated by blanks, or else against a statistical aligner. That aligner is trained in both
+    directions, on these lines and 2,000 training pairs of the run folder.
     """
     from heed.bundle.alignment import save_alignment_heads
     from heed.data.readers import read_parallel
@@ -192,12 +194,12 @@ def choose_heads(
 
 
 def draw(found: "Alignment") -> None:
-    """Write an alignment: a row for each target piece, a column for each source piece."""
+    """Draw an alignment: a row for each target piece, a column for each source piece."""
     draw_weights(found.weights, found.target_tokens, found.source_tokens)
 
 
 def draw_weights(weights: list[list[float]], rows: list[str], columns: list[str]) -> None:
-    """Write a matrix of weights: a line for each row, with its token."""
+    """Draw a matrix of weights: a line for each row, with its token."""
     palette = terminal_palette()
     shown = ([visible(token) for token in tokens] for tokens in (rows, columns))
     for line in heatmap(weights, *shown, palette=palette):
@@ -205,6 +207,6 @@ def draw_weights(weights: list[list[float]], rows: list[str], columns: list[str]
 
 
 def terminal_palette() -> Palette:
-    """The finest palette that standard output shows correctly."""
+    """The most detailed palette that standard output can show."""
     encoding = sys.stdout.encoding
     return choose_palette(os.environ, is_terminal=sys.stdout.isatty(), encoding=encoding)

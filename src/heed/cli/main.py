@@ -1,7 +1,7 @@
-"""The program `heed`: its commands, and how an error becomes a message and an exit code.
+"""The program `heed`: its commands, and the message and exit code of each error.
 
 A command is imported when it is called, so `heed --help` never loads torch. Exit codes: 0 done,
-1 failed, 2 wrong usage, 130 Ctrl-C, 141 the reader of the output has gone, 143 terminated.
+1 failed, 2 wrong usage, 130 Ctrl-C, 141 broken pipe, 143 terminated.
 """
 
 import gc
@@ -31,30 +31,30 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "Translate a page, a document or subtitles.",
         ),
         "evaluate": ("heed.cli.evaluate:evaluate", "Compare translations with references."),
-        "serve": ("heed.cli.serve:serve", "Translate over HTTP, for programs and in a page."),
+        "serve": ("heed.cli.serve:serve", "Translate over HTTP, for programs and in a web page."),
         "demo": ("heed.cli.demo:demo", "Train and try a small translator in three minutes."),
     },
     "Inspection": {
         "score": ("heed.cli.score:score", "Log-probability of given translations."),
-        "generate": ("heed.cli.texts:generate", "Go on with a text, by a language model."),
+        "generate": ("heed.cli.texts:generate", "Continue a text with a language model."),
         "fill": ("heed.cli.texts:fill", "Fill the gaps of a text."),
         "classify": ("heed.cli.texts:classify", "Label texts."),
         "next-word": ("heed.cli.look:next_word", "Show the most probable next tokens."),
         "align": ("heed.cli.look:align", "Show attention between text and translation."),
         "choose-heads": (
             "heed.cli.look:choose_heads",
-            "Find the heads that align best, for later.",
+            "Find and store the heads that align best.",
         ),
         "calibrate": (
             "heed.cli.doubting:calibrate",
             "Learn when translations are doubtful.",
         ),
-        "inspect": ("heed.cli.inspect:inspect", "Look into a model, in a page."),
+        "inspect": ("heed.cli.inspect:inspect", "Look inside a model, in a web page."),
         "vectors": (
             "heed.cli.vectors:vectors",
             "Learn word vectors; print neighbors and analogies.",
         ),
-        "show": ("heed.cli.show:show", "Show numbers that a model works with."),
+        "show": ("heed.cli.show:show", "Draw a model's tables of positions and pieces."),
     },
     "Tools": {
         "models": (
@@ -71,7 +71,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "spm-decode": ("heed.cli.spm:spm_decode", "Pieces or ids to text (as spm_decode)."),
     },
 }
-"""Group → command → its place and summary, so that listing them imports none."""
+"""Group → command → its module and summary, so that listing the commands imports none."""
 
 EXAMPLES = """
   heed demo                                  train and try a small translator in 3 minutes
@@ -81,7 +81,7 @@ EXAMPLES = """
 
 
 COMPLETION_VARIABLE = "_HEED_COMPLETE"
-"""The variable by which the shell asks for completions."""
+"""The environment variable by which the shell requests completions."""
 
 EXTRAS = {
     "torch": "train",
@@ -91,7 +91,7 @@ EXTRAS = {
     "prometheus_client": "serve",
     "matplotlib": "plot",
 }
-"""Package → the extra that installs it."""
+"""Maps a package to the extra that installs it."""
 
 PLAIN = {
     "is not a valid integer range": "is not a whole number",
@@ -99,11 +99,11 @@ PLAIN = {
     "is not a valid float range": "is not a number",
     "is not a valid float": "is not a number",
 }
-"""What click says of a number, in plainer words."""
+"""Maps click's words about numbers to plainer ones."""
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name and imports one when it is called."""
+    """A group that lists its commands by name and imports one only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in the order of the help page."""
@@ -150,11 +150,11 @@ class LazyGroup(click.Group):
 )
 @click.version_option(__version__, prog_name="heed", message="%(prog)s %(version)s")
 def heed() -> None:
-    """Turn parallel text into a translator, translate with it, and see inside every step."""
+    """Train a translator from parallel text, translate with it, and look inside every step."""
 
 
 def main() -> None:
-    """The program's entry; never returns."""
+    """The program's entry point; never returns."""
     replace_closed_streams()
     if instruction := os.environ.get(COMPLETION_VARIABLE):
         from click.shell_completion import shell_complete
@@ -172,7 +172,7 @@ def main() -> None:
 
 def run(args: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
-    # Of several processes that train together, only the first prints.
+    # If several processes train together, only the first one prints.
     is_follower = args[:1] == ["train"] and process_rank() > 0
     session = Session(is_quiet=is_follower)
     if not args:
@@ -235,7 +235,7 @@ def explain(error: Exception) -> tuple[str, int]:
 
 
 def _is_of_all(error: Exception) -> bool:
-    """Whether every process of a run has this error, or has lost the one that has it."""
+    """Whether all processes of a distributed run have this error, or lost the one that has it."""
     is_known = isinstance(error, HeedError | click.ClickException)
     return is_known and not isinstance(error, WorkerError)
 
@@ -246,7 +246,7 @@ def _nearest(word: str, known: Sequence[str]) -> str:
 
 
 def _variable(error: click.ClickException) -> str:
-    """The environment variable that holds the wrong value of an option, as an opening."""
+    """The environment variable with a wrong option value, as the start of a message."""
     if not isinstance(error, click.BadParameter) or error.ctx is None:
         return ""
     param = error.param

@@ -1,7 +1,6 @@
-"""`heed models`: the installed models; and how every command finds the model it is given.
+"""`heed models`: the installed models; and the search for the model of any command.
 
-A model is a folder. A model under `HEED_HOME/models` can be named without its path. Nothing is
-fetched from a network.
+A model is a folder. One under `HEED_HOME/models` can be named without its path. None is downloaded.
 """
 
 import json
@@ -39,10 +38,10 @@ class ModelFlags:
         source_lang: code; None = not given.
         target_lang: code; None = not given.
         runtime: `auto`, `engine` or `torch`.
-        dtype: numbers to compute in.
-        shortlist: whether to use the model's.
+        dtype: number type to compute in.
+        shortlist: whether to use the model's shortlist.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
-        threads: of a CPU; None = all cores.
+        threads: CPU threads; None = all cores.
     """
 
     model: str | None
@@ -56,7 +55,7 @@ class ModelFlags:
 
 
 def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of every command that loads a model; it gets them as `opening`."""
+    """Add the options of every command that loads a model; they arrive as argument `opening`."""
     for decorate in (
         as_one(ModelFlags, "opening"),
         option("--threads", Threads(1, 1024), "CPU threads; default: all cores."),
@@ -64,21 +63,21 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
         option(
             "--shortlist/--no-shortlist",
             bool,
-            "Choose among likely words, if the model has a list of them.",
+            "Restrict target pieces to the model's shortlist, if it has one.",
             default=True,
         ),
         option("--dtype", DTYPES, "Number type to compute in.", default="auto"),
         option(
             "--runtime",
             RUNTIMES,
-            "engine = heed's own on a CPU; torch; auto = the faster one.",
+            "engine = heed's own, for CPUs; torch; auto = the faster one.",
             default="auto",
         ),
         option("-t --target-lang --to-lang", str, "Target language.", metavar="CODE"),
         option(
             "-s -f --source-lang --from-lang",
             str,
-            "Source language; must be one that the model reads.",
+            "Source language; the model must support it.",
             metavar="CODE",
         ),
         option(
@@ -94,16 +93,16 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def load_translator(session: Session, opening: ModelFlags) -> "tuple[Translator, str | None]":
-    """Open the model that `model_options` describe.
+    """Load the model that `model_options` describe.
 
     Returns:
-        The translator, and the language to translate into, or None. A
-        model of both directions needs only the source language.
+        The translator, and the target language or None. A model of both directions needs only
+        the source language.
 
     Raises:
-        UsageError: no model is named and there is not exactly one installed.
+        UsageError: no model is named, and not exactly one is installed.
         ConfigError: there is no such model, it reads another language, or the device does not
-            compute in the type asked for.
+            support the number type.
     """
     folder = find_model(opening.model)
     from heed.translate.translator import load
@@ -134,10 +133,10 @@ def load_translator(session: Session, opening: ModelFlags) -> "tuple[Translator,
 
 
 def checked_search(translator: "Translator", given: dict[str, Any]) -> dict[str, Any]:
-    """Those of the search options `given`, fields of `DecodeOptions`, that are not None.
+    """The search options in `given`, fields of `DecodeOptions`, that are not None.
 
     Raises:
-        UsageError: one of them is impossible; names its flag.
+        UsageError: one of them is invalid; names its flag.
     """
     from heed.decode.options import options_from
 
@@ -157,10 +156,10 @@ def checked_search(translator: "Translator", given: dict[str, Any]) -> dict[str,
 
 
 def model_files(name: str | None) -> list[str]:
-    """The files that `load_translator` reads for this `--model`, and those beside them.
+    """The files that `load_translator` reads for this `--model`, and the others in their folders.
 
     Raises:
-        UsageError: no model is named and there is not exactly one installed.
+        UsageError: no model is named, and not exactly one is installed.
         ConfigError: there is no such model.
         FormatError: the folder holds no model.
     """
@@ -171,7 +170,7 @@ def model_files(name: str | None) -> list[str]:
 
 
 def installed() -> dict[str, Path]:
-    """Name → folder of every installed model; empty without a home folder."""
+    """Maps the name of every installed model to its folder; empty without a home folder."""
     try:
         folder = home() / "models"
     except ConfigError:
@@ -262,7 +261,7 @@ def show(name: str, as_json: bool) -> None:
 @command("verify", "Check that a model's files are whole.", examples="heed models verify run/")
 @click.argument("name")
 def verify(name: str) -> None:
-    """Compare each file of a model with the size and SHA-256 that its manifest gives."""
+    """Compare each file of a model with the size and SHA-256 in its manifest."""
     from heed.bundle.find import find_model_folder
     from heed.disk.folders import verify_directory
 
@@ -274,10 +273,10 @@ def verify(name: str) -> None:
 
 @command("rm", "Delete an installed model.")
 @click.argument("name")
-@output_option("--yes", bool, "Do not ask.")
+@output_option("--yes", bool, "Do not ask for confirmation.")
 @click.pass_obj
 def remove(session: Session, name: str, yes: bool) -> None:
-    """Delete a model from HEED_HOME/models; folders elsewhere are never touched."""
+    """Delete a model from HEED_HOME/models; folders elsewhere are never changed."""
     from heed.train.recipe.folder import foreign_file
 
     models = installed()
@@ -320,12 +319,12 @@ def _direction(config: dict[str, Any]) -> str:
 
 
 def _kind(config: dict[str, Any]) -> str:
-    """The direction of a translator, the task of any other model."""
+    """The direction of a translator, or the task of another model."""
     task: str = config.get("task", "translate")
     return _direction(config).replace(" ", "") if task == "translate" else task
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    from heed.bundle.bundle import read_folder_config  # not needed to find a model
+    from heed.bundle.bundle import read_folder_config  # slow, and not needed to find a model
 
     return read_folder_config(folder)

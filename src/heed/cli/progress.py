@@ -1,7 +1,7 @@
-"""A training run on the terminal: one live line, and lines that stay.
+"""Show a training run on the terminal: one live line, and permanent lines.
 
-Everything goes to standard error; without a terminal only the lines that stay are written.
-`train/step/events.py` words the live line.
+All output goes to standard error; without a terminal, only permanent lines are written.
+`train/step/events.py` formats the live line.
 """
 
 import os
@@ -15,7 +15,7 @@ from heed.data.clean import as_table
 from heed.train.step.events import Event, LiveLine, duration, interval
 
 LINE_EVERY_S = 10.0
-"""Seconds between lines of progress in preparation, without a terminal."""
+"""Seconds between lines of progress during preparation, without a terminal."""
 
 SHOWN = {
     "bits": "bits a character",
@@ -24,11 +24,11 @@ SHOWN = {
     "bleu": "BLEU",
     "chrf": "chrF",
 }
-"""Score → its spelling."""
+"""Maps a score to its spelling."""
 
 
 class Display:
-    """Shows the events of a run.
+    """Show the events of a run.
 
     Args:
         metric: the development score to show.
@@ -65,7 +65,7 @@ class Display:
             self.stream.flush()
 
     def line(self, text: str) -> None:
-        """Write a line that stays, above the live one."""
+        """Write a permanent line, above the live one."""
         clear = _blank() if self.is_terminal else ""
         self.stream.write(f"{clear}{visible(text)}\n")
         self.stream.flush()
@@ -77,7 +77,7 @@ class Display:
             self.stream.flush()
 
     def _prepare(self, event: Event) -> None:
-        """Show progress: a live line; without a terminal a line for each phase and every 10 s."""
+        """Show progress: a live line; without a terminal, a line for each phase and every 10 s."""
         of = f" of {event['of']:,}" if event["of"] else ""
         done = f": {event['done']:,}{of} {event['unit']}" if event["done"] else " …"
         self.live.text = f"{event['phase']}{done}"
@@ -98,7 +98,7 @@ class Display:
     def _start(self, event: Event) -> None:
         self.live.text = ""
         model = event["model"]
-        # A classifier's target vocabulary is its labels.
+        # The target vocabulary of a classifier is its labels.
         side = "src" if "labels" in event["data"] else "tgt"
         n_threads = event["environment"]["threads"]
         n_processes = event["environment"]["processes"]
@@ -137,7 +137,7 @@ def _width() -> int:
 
 
 def _blank() -> str:
-    """Clears the line that the cursor is on, without an escape code."""
+    """Clear the line of the cursor without an escape code."""
     return f"\r{' ' * _width()}\r"
 
 

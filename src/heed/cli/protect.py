@@ -1,4 +1,4 @@
-"""Flags that say what a translation must repeat unchanged, and what is read as it stands."""
+"""Flags for text that a translation must keep unchanged, and for reading text literally."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,10 +18,10 @@ class Protection:
     """The values of `protect_options`.
 
     Attributes:
-        wishes: as `Rules.of` takes them.
+        wishes: in the form of the argument of `Rules.of`.
         terms_path: a file of terms; None = none.
-        localize_numbers: whether numbers are written as the target language does.
-        keep_typos: whether misspelled words are read as they stand.
+        localize_numbers: whether numbers are written in the target language's format.
+        keep_typos: whether misspelled words are read literally.
     """
 
     wishes: tuple[str, ...]
@@ -31,11 +31,11 @@ class Protection:
 
     @property
     def inputs(self) -> list[str]:
-        """The files that are read."""
+        """The files to read."""
         return [] if self.terms_path is None else [self.terms_path]
 
     def applied(self, translator: "Translator") -> dict[str, Any]:
-        """The arguments of `Translator.translate`; the reader knows of `keep_typos` then.
+        """The arguments of `Translator.translate`; `keep_typos` is set on the reader.
 
         Raises:
             ConfigError: an expression is invalid.
@@ -52,23 +52,25 @@ class Protection:
 
 
 def protect_options(function: Any) -> Any:
-    """Add the options on protected spans to a command; it gets them as `protection`."""
+    """Add the options on protected spans to a command; they arrive as argument `protection`."""
     for decorate in (
         as_one(Protection, "protection"),
-        option("--keep-typos", bool, "Read misspelled words as they stand, not as what is meant."),
-        option("--localize-numbers", bool, "Write numbers as the target language does: 1.234,50."),
+        option("--keep-typos", bool, "Do not correct misspelled words in the input."),
+        option(
+            "--localize-numbers", bool, "Write numbers in the target language's format: 1.234,50."
+        ),
         option(
             "--protect-terms terms_path",
             str,
-            "File of terms that stay as they are, one a line.",
+            "File of terms to keep unchanged, one per line.",
             metavar="FILE",
         ),
         option(
             "--protect wishes",
             str,
-            "What must stay as it is, beside fields, tags, URLs, numbers and so on; more than "
-            "once for several. none protects nothing, default all of heed's own, -NAME all but "
-            "one rule, such as -number.",
+            "Text to keep unchanged, besides fields, tags, URLs, numbers and so on; may be given "
+            "several times. none protects nothing, default heed's own rules, -NAME all but one "
+            "rule, such as -number.",
             multiple=True,
             metavar="REGEX",
         ),

@@ -1,4 +1,4 @@
-"""`heed prune`: remove the least important heads and features, and say what that costs.
+"""`heed prune`: remove the least important heads and features, and measure the effect.
 
 `compress/importance.py` measures, `compress/prune.py` removes.
 """
@@ -37,14 +37,14 @@ class PruneFlags:
     """The flags of `heed prune`.
 
     Attributes:
-        keep: share of units that stay.
+        keep: share of units to keep.
         what: `heads`, `features` or `both`.
         out: folder of the smaller model, or None.
-        force: a model that is there may be replaced.
+        force: an existing model may be replaced.
         src: lines to translate before and after, or None.
         ref: their references.
         importance: file for a table of all units; `-` is standard output.
-        threads: of a CPU; None = all cores.
+        threads: CPU threads; None = all cores.
     """
 
     keep: float
@@ -63,28 +63,28 @@ class PruneFlags:
     "--keep", float, "Share of the heads and features of each sublayer that stays.", default=0.75
 )
 @option("--what", ("heads", "features", "both"), "What to remove.", default="both")
-@option("--out", str, "Write the smaller model into a folder of its own.", metavar="FOLDER")
+@option("--out", str, "Folder for the smaller model.", metavar="FOLDER")
 @option("--force", bool, "Replace the model that FOLDER holds.")
 @option("--src", str, "Lines to translate before and after …", metavar="FILE")
-@option("--ref", str, "… and their references: what does it cost?", metavar="FILE")
+@option("--ref", str, "… and their references, to compare the scores.", metavar="FILE")
 @option(
     "--importance",
     str,
-    "Write what each head and feature matters (.json or a table; - prints).",
+    "Write the importance of each head and feature (.json or a table; - prints).",
     metavar="FILE",
 )
 @option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
 @click.pass_obj
 @as_one(PruneFlags, "flags")
 def prune(session: Session, /, model: str, flags: PruneFlags) -> None:
-    """Remove heads and inner features of MODEL that hardly change its loss.
+    """Remove attention heads and feed-forward features of MODEL that hardly change its loss.
 
-    A unit's importance is the mean size of the loss's gradient by a gate on what it passes on, over
-    training sequences of a run folder, or else over --src and --ref. Each sublayer keeps its most
-    important units, as many as every other. The smaller model is compared with MODEL on --src and
-    --ref, or on the development set of its run.
+    A unit's importance is the mean size of the loss's gradient with respect to a gate on its
+    output. It is measured on training sequences of a run folder, or else on --src and --ref. Each
+    sublayer keeps its most important units, the same number as every other sublayer. The smaller
+    model is compared with MODEL on --src and --ref, or on the development set of its run.
 
-    --importance also gives, for each head, the loss without it and how far its attention differs
+    --importance also gives, for each head, the loss without it, and how much its attention differs
     from that of the other heads of its sublayer.
     """
     if (flags.src is None) != (flags.ref is None):
@@ -123,7 +123,7 @@ def prune(session: Session, /, model: str, flags: PruneFlags) -> None:
 
 
 def _place(folder: Path, flags: PruneFlags) -> Path | None:
-    """The folder of the smaller model; refuses outputs in which something would be lost."""
+    """The folder of the smaller model; refuses to overwrite any other file."""
     from heed.bundle.find import find_model_folder
 
     texts = [path for path in (flags.src, flags.ref) if path]
@@ -137,10 +137,10 @@ def _place(folder: Path, flags: PruneFlags) -> Path | None:
 
 
 def _sequences(folder: Path, bundle: "Bundle", flags: PruneFlags) -> "Sequences":
-    """What the model is tried on.
+    """The sequences to test the model on.
 
     Raises:
-        ConfigError: there is neither a run nor pairs, or pairs are given to another task's model.
+        ConfigError: there is neither a run nor pairs, or pairs are given but no translator.
     """
     from dataclasses import replace
 
@@ -178,7 +178,7 @@ def _records(
     sequences: "Sequences",
     pad_id: int,
 ) -> list[dict[str, Any]]:
-    """A record a unit; for heads with the loss without it and its distance from the others."""
+    """One record per unit; for heads, also the loss without it and its distance from the others."""
     from heed.compress.importance import ablation, sequence_losses
     from heed.explain.heads import distances_by_sublayer
 
@@ -201,7 +201,7 @@ def _records(
 
 
 def _write(path: str, records: list[dict[str, Any]]) -> None:
-    """Write records as JSON or as a table with tabs, by the name of the file."""
+    """Write records as JSON or as a tab-separated table, depending on the name of the file."""
     from heed.disk.files import to_json, write_atomically
 
     columns = ("sublayer", "kind", "unit", "importance", "loss", "loss_without", "distance")
@@ -243,7 +243,7 @@ def _show_size(out: str, bundle: "Bundle", smaller: "Bundle") -> None:
 def _compare_translations(
     session: Session, folder: Path, place: Path, pairs: "list[Pair]", threads: int | None
 ) -> None:
-    """Translate with both and print scores, difference and interval."""
+    """Translate with both models; print the scores, their difference and its interval."""
     from heed.cli.evaluate import show
     from heed.evaluate.counts import Reading
     from heed.evaluate.report import report
@@ -266,7 +266,7 @@ def _compare_translations(
 def _compare_losses(
     before: "TorchNetwork", after: "TorchNetwork", sequences: "Sequences", pad_id: int
 ) -> None:
-    """Print the held-out losses, and the interval of their difference."""
+    """Print the held-out losses, and their difference with its interval."""
     from heed.compress.importance import difference_of_losses, sequence_losses
 
     nll, n_tokens = sequence_losses(before, sequences.held_out, pad_id=pad_id)

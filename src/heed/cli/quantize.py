@@ -23,27 +23,27 @@ heed quantize lm/ --text test.txt
 """
 
 DEV_LINES = 1000
-"""Most development sentences for trying a shortlist."""
+"""Largest number of development sentences for testing a shortlist."""
 
 option = options("Options")
 
 
 @command("quantize", "Round a model to int8: small and fast.", examples=EXAMPLES)
 @click.argument("model")
-@option("--out", str, "Write a model folder of its own, without float32.", metavar="FOLDER")
+@option("--out", str, "Write a separate model folder, without float32 weights.", metavar="FOLDER")
 @option("--force", bool, "Replace the model that FOLDER holds.")
 @option("--src", str, "Lines to translate before and after …", metavar="FILE")
-@option("--ref", str, "… and their references: what does it cost?", metavar="FILE")
-@option("--text", str, "Of a language model: text to predict before and after.", metavar="FILE")
-@option("--shortlist", bool, "Also learn which words may follow, by the source: faster.")
+@option("--ref", str, "… and their references, to compare the scores.", metavar="FILE")
+@option("--text", str, "Text that a language model predicts before and after.", metavar="FILE")
+@option("--shortlist", bool, "Also learn a shortlist of target pieces for each source; faster.")
 @option(
     "--max-changed",
     Share(),
-    "Share of translations that it may change.",
+    "Share of translations that the shortlist may change.",
     default=0.02,
 )
 @option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
-@option("--layers", bool, "Also tell the error of every matrix.")
+@option("--layers", bool, "Also print the error of every matrix.")
 @click.pass_obj
 def quantize(
     session: Session,
@@ -59,15 +59,15 @@ def quantize(
     threads: int | None,
     layers: bool,
 ) -> None:
-    """Round the weights of MODEL to int8, one scale an output channel.
+    """Round the weights of MODEL to int8, with one scale per output channel.
 
-    From then on `heed translate` and `heed.load` use them on a CPU; --dtype float32 gives the exact
-    ones. A folder made with --out can be translated with, but not trained on; --out MODEL is as
-    without --out.
+    Afterwards `heed translate` and `heed.load` use them on a CPU; --dtype float32 selects the exact
+    weights. A folder made with --out can translate, but not be trained further; --out MODEL is the
+    same as no --out.
 
-    --shortlist learns from the pairs of a run folder which target pieces translate a source, and
-    keeps the smallest list with which not more than --max-changed of the development sentences are
-    translated differently; none if all change more. --no-shortlist translates without it.
+    --shortlist learns from the pairs of a run folder which target pieces translate a source. It
+    keeps the smallest list that changes no more than --max-changed of the development set's
+    translations, and none if every list changes more. --no-shortlist translates without it.
     """
     if (src is None) != (ref is None):
         raise UsageError("Give --src and --ref together, or neither.")
@@ -110,10 +110,10 @@ def quantize(
 def _texts(
     src: str | None, ref: str | None, text: str | None
 ) -> tuple[list[Sequence[str]], list[str]]:
-    """Pairs and lines to measure with; read before anything is written.
+    """Pairs and lines for the comparison; read before anything is written.
 
     Raises:
-        DataError: a file is empty, or one of a pair is longer.
+        DataError: a file is empty, or the files of a pair differ in length.
     """
     from heed.cli.evaluate import read_all
     from heed.cli.score import all_paired
@@ -126,7 +126,7 @@ def _texts(
 
 
 def _require_task(task: str, flags: list[str]) -> None:
-    """Refuse a flag that is for models of another task.
+    """Refuse a flag for models of another task.
 
     Raises:
         UsageError: names the flag.
@@ -141,13 +141,13 @@ def _require_task(task: str, flags: list[str]) -> None:
 
 
 def _place(model: Path, out: str | None, texts: list[str], *, is_forced: bool) -> Path | None:
-    """The folder of the int8 weights; None = beside those of the model."""
+    """The folder of the int8 weights; None = the model's own folder."""
     from heed.bundle.find import find_model_folder
     from heed.bundle.outputs import require_replaceable
 
     source = find_model_folder(model)
     if out is None or any(os.path.exists(out) and path.samefile(out) for path in (model, source)):
-        # Also if --out names the model itself: a run folder would lose its checkpoints.
+        # None even if --out names the model itself: else a run folder would lose its checkpoints.
         return None
     # A file of the model may be a link to another folder.
     files = [str(path) for path in source.iterdir() if path.is_file()]
@@ -166,7 +166,7 @@ def _megabytes(folder: Path | None, kind: str) -> float:
 def _add_shortlist(
     session: Session, run: Path, target: Path, max_changed: float, threads: int | None
 ) -> None:
-    """Find a shortlist for the int8 weights of a folder and write it there, if one passes."""
+    """Find a shortlist for the int8 weights in a folder, and write it there if one is accepted."""
     from heed.compress.choose_shortlist import try_shortlists
     from heed.compress.lexicon import Lexicon
     from heed.data.prepared import DATA, DEV_FILE, TRAIN_FILE, read_held_out
@@ -214,7 +214,7 @@ def _compare(
     pairs: Sequence[Sequence[str]],
     threads: int | None,
 ) -> None:
-    """Translate with both and print scores, difference and interval."""
+    """Translate with both weights; print the scores, their difference and its interval."""
     from heed.cli.evaluate import show
     from heed.evaluate.counts import Reading
     from heed.evaluate.report import report
@@ -235,7 +235,7 @@ def _compare(
 def _compare_losses(
     session: Session, folder: Path | None, target: Path, lines: list[str], threads: int | None
 ) -> None:
-    """Print how well both predict a text."""
+    """Print how well both weights predict a text."""
     from heed.translate.language_model import load_language_model
 
     text = "".join(f"{line}\n" for line in lines)

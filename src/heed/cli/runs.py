@@ -1,4 +1,4 @@
-"""Run folders among the folders that a command is given, and their training on a terminal."""
+"""Find run folders among the folders of a command, and print their training on a terminal."""
 
 import sys
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def is_run(folder: str) -> bool:
-    """Whether a run began in a folder."""
+    """Whether a folder holds a run, even an unfinished one."""
     from heed.train.recipe.files import ASKED_FILE
     from heed.train.step.events import METRICS_FILE
 
@@ -33,7 +33,7 @@ def has_translator(folder: str) -> bool:
 
 
 def read_runs(folders: Sequence[str]) -> "list[TrainingRun]":
-    """Runs as they are now."""
+    """Read the current state of runs."""
     from heed.explain.training.run import TrainingRun
 
     runs = [TrainingRun(Path(folder)) for folder in folders]
@@ -43,10 +43,10 @@ def read_runs(folders: Sequence[str]) -> "list[TrainingRun]":
 
 
 def print_training(folders: tuple[str, ...]) -> None:
-    """Print where runs stand, with sparklines.
+    """Print the state of runs, with sparklines.
 
     Raises:
-        UsageError: a folder is no run.
+        UsageError: a folder holds no run.
     """
     from heed.explain.training.table import BARS, table
 

@@ -30,7 +30,7 @@ PORTION = 1024
 @option("--tgt", str, "Their translations.", required=True, metavar="FILE")
 @option("--normalize", bool, "Divide by the number of tokens.")
 @option("--word-scores", bool, "Also write each token's log-probability.")
-@option("--json as_json", bool, "Print a JSON object a pair.")
+@option("--json as_json", bool, "Print one JSON object per pair.")
 @option("-o --output", str, "File to write; - is standard output.", default="-")
 @model_options
 @click.pass_obj
@@ -45,10 +45,10 @@ def score(
     as_json: bool,
     opening: ModelFlags,
 ) -> None:
-    """Write log p(translation | source) for each pair: natural logarithm, end of line counted.
+    """Write log p(translation | source) for each pair, in natural logarithms, with the end of line.
 
-    A pair with more than 1,024 tokens on a side (or than the model reads in one piece, if that is
-    more) is not scored: its line is nan, in JSON null with the status "too_long".
+    A pair with more than 1,024 tokens on a side (or more than the model reads in one piece, if
+    that is larger) is not scored: its line is nan, or in JSON null with the status "too_long".
     """
     require_not_read(output, [src, tgt, *model_files(opening.model)])
     translator, target_lang = load_translator(session, opening)
@@ -81,7 +81,7 @@ def score(
 
 
 def score_json(found: "PairScore", *, has_tokens: bool) -> str:
-    """A pair's scores as a JSON object; JSON knows no NaN and gets null."""
+    """A pair's scores as a JSON object; NaN becomes null, because JSON has no NaN."""
     is_ok = found.status == "ok"
     record: dict[str, Any] = {
         "log_prob": found.log_prob if is_ok else None,
@@ -94,7 +94,7 @@ def score_json(found: "PairScore", *, has_tokens: bool) -> str:
 
 
 def score_columns(found: "PairScore", *, has_tokens: bool, is_normalized: bool) -> str:
-    """A pair's score, and each token's behind a tab."""
+    """A pair's score, and each token's after a tab."""
     columns = [f"{found.score if is_normalized else found.log_prob:.6f}"]
     if has_tokens:
         columns.append(" ".join(f"{token:.4f}" for token in found.token_scores))
@@ -113,7 +113,7 @@ def all_paired(src_path: str, tgt_path: str) -> list[Sequence[str]]:
 
 
 def paired(src_path: str, tgt_path: str) -> Iterator[Sequence[str]]:
-    """Line n of one file with line n of the other.
+    """Yield line n of one file with line n of the other.
 
     Raises:
         DataError: one file has more lines.

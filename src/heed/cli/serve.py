@@ -40,10 +40,10 @@ SETTINGS = {
     "log_format": "log.format",
     "log_level": "log.level",
 }
-"""Parameter of a flag → the setting that it makes."""
+"""Maps the parameter of a flag to the setting that it sets."""
 
 ENVIRONMENT = "HEED_SERVE_"
-"""`HEED_SERVE_LISTEN_PORT` is the setting `listen.port`."""
+"""Prefix of environment variables: `HEED_SERVE_LISTEN_PORT` sets `listen.port`."""
 
 model_option = options("Models")
 listen_option = options("Network")
@@ -52,14 +52,14 @@ log_option = options("Settings and logs")
 
 
 class ServeGroup(CommandGroup):
-    """`heed serve`, whose models may also stand in front of the flags, without `-m`."""
+    """`heed serve`, whose models may also be arguments before the flags, without `-m`."""
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """What may be typed: models and flags, or a command."""
+        """The usage line: models and flags, or a command."""
         return ["[MODEL]... [OPTIONS]", f"| {' | '.join(self.commands)} ..."]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; words that are no command are models."""
+        """Read the arguments; words that are not a command are models."""
         words = list(takewhile(lambda word: not word.startswith("-"), args))
         if words and words[0] not in self.commands:
             args = [*(f"--model={word}" for word in words), *args[len(words) :]]
@@ -68,7 +68,7 @@ class ServeGroup(CommandGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of this name, or an error that says where models stand."""
+        """The command of this name, or an error that explains where models belong."""
         if args[0] not in self.commands:
             raise click.UsageError(
                 f"{args[0]!r} stands behind the flags. Models come first: "
@@ -80,7 +80,7 @@ class ServeGroup(CommandGroup):
 
 @command(
     "serve",
-    "Translate over HTTP, for programs and in a page.",
+    "Translate over HTTP, for programs and in a web page.",
     examples=EXAMPLES,
     kind=ServeGroup,
 )
@@ -92,21 +92,25 @@ class ServeGroup(CommandGroup):
     metavar="DIR|NAME",
 )
 @model_option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
-@model_option("--timeout", str, "Longest wait for an answer, such as 30s.", metavar="DURATION")
+@model_option("--timeout", str, "Time limit of a request, such as 30s.", metavar="DURATION")
 @listen_option("--host", str, "Address; default 127.0.0.1: this machine only.")
-@listen_option("--port", click.IntRange(0, 65535), "Port, default 5000; 0 takes a free one.")
+@listen_option("--port", click.IntRange(0, 65535), "Port, default 5000; 0 takes any free port.")
 @listen_option("--processes", click.IntRange(1, 256), "Processes that share the weights.")
-@listen_option("--certificate", str, "PEM file of a certificate: HTTPS.", metavar="FILE")
+@listen_option("--certificate", str, "PEM file of a certificate, for HTTPS.", metavar="FILE")
 @listen_option("--private-key", str, "PEM file of its private key.", metavar="FILE")
 @access_option(
     "--keys",
     ("auto", "on", "off"),
-    "Whether requests need a key; auto: unless only this machine can connect.",
+    "Whether requests need a key; auto: yes, unless only this machine can connect.",
 )
-@access_option("--per-minute", click.IntRange(0), "Texts a minute from one address; 0 = any.")
-@log_option("--log-format", ("plain", "json"), "Lines of the log.")
-@log_option("--log-level", ("debug", "info", "warning", "error"), "Least serious lines shown.")
-@log_option("--config", str, "Settings as TOML; flags win.", metavar="FILE")
+@access_option(
+    "--per-minute", click.IntRange(0), "Texts per minute from one address; 0 = no limit."
+)
+@log_option("--log-format", ("plain", "json"), "Format of log lines.")
+@log_option(
+    "--log-level", ("debug", "info", "warning", "error"), "Lowest level of lines that are shown."
+)
+@log_option("--config", str, "TOML file of settings; flags override it.", metavar="FILE")
 @log_option(
     "--set overrides",
     str,
@@ -125,11 +129,11 @@ def serve(
     dump_config: bool,
     **flags: Any,
 ) -> None:
-    """Serve models to people, in a page, and to programs that speak the API of LibreTranslate,
+    """Serve models to people, in a web page, and to programs, by the API of LibreTranslate,
     DeepL or heed itself.
 
     Each flag and each setting can also come from the environment: HEED_SERVE_PORT,
-    HEED_SERVE_LISTEN_GRACE_S. A flag beats the environment, which beats the file.
+    HEED_SERVE_LISTEN_GRACE_S. A flag overrides the environment, which overrides the file.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -144,7 +148,7 @@ def serve(
         return
     if session.is_quiet:
         settings = replace(settings, log=replace(settings.log, level="error"))
-    # Until the server is ready, there is no garbage: only modules and models.
+    # Until the server is ready, there is no garbage to collect: only modules and models.
     gc.disable()
     from heed.serve.supervisor import shared_figures
 
@@ -165,18 +169,18 @@ def read_settings(
     overrides: tuple[str, ...],
     flags: Mapping[str, Any],
 ) -> "ServeSettings":
-    """The settings of a call.
+    """The settings of a command line.
 
     Args:
-        ctx: knows which flags came from the environment.
+        ctx: click's context, which knows the flags that came from the environment.
         models: folders or names.
         config: a TOML file.
-        overrides: `section.key=value`, each.
-        flags: the other flags, by the name of their parameter.
+        overrides: each of the form `section.key=value`.
+        flags: the other flags, by the names of their parameters.
 
     Raises:
         ConfigError: names every setting that is unknown or wrong.
-        UsageError: no model is named, and there is not exactly one installed.
+        UsageError: no model is named, and not exactly one is installed.
     """
     from heed.config import build_config, parse_override, read_toml
     from heed.serve.settings import ServeSettings
@@ -189,7 +193,7 @@ def read_settings(
         for name in flags
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
-    # The later ones win: the environment, then the command line.
+    # The later ones override the earlier ones: the environment, then the command line.
     later = [*_from_environment(values), *(one for one in given.items() if one[0] not in typed)]
     later += [*map(parse_override, overrides), *(one for one in given.items() if one[0] in typed)]
     for name, value in later:
@@ -207,14 +211,14 @@ def read_settings(
 
 
 def _found_beside(name: Any, folder: Path) -> Any:
-    """The folder of a model that a file names, relative to the file's own folder."""
+    """The folder of a model named in a file, relative to that file's folder."""
     if not isinstance(name, str):
         return name  # a mistake that `build_config` describes
     return str(folder / name) if (folder / name).is_dir() else str(find_model(name))
 
 
 def _from_environment(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The settings that variables such as `HEED_SERVE_LISTEN_PORT` give."""
+    """The settings from environment variables such as `HEED_SERVE_LISTEN_PORT`."""
     from heed.config import parse_override
     from heed.serve.settings import ServeSettings
 
@@ -227,7 +231,7 @@ def _from_environment(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _unknown_variables(command: click.Command) -> list[str]:
-    """Variables of the environment that look like settings of the server and are none."""
+    """Environment variables that look like settings of the server but are not."""
     from heed.serve.settings import ServeSettings
 
     flags = {flag.lstrip("-") for param in command.params for flag in param.opts}

@@ -1,4 +1,4 @@
-"""`heed serve keys`: make, list and revoke the keys of clients."""
+"""`heed serve keys`: add, list and revoke the keys of clients."""
 
 import json
 import time
@@ -17,7 +17,7 @@ key_option = options("Key")
 keys_file_option = options("File")(
     "--keys-file",
     str,
-    "SQLite file; default: that of the server, keys.sqlite in heed's home folder.",
+    "SQLite file; default: the server's, keys.sqlite in heed's home folder.",
     metavar="FILE",
     envvar="HEED_SERVE_ACCESS_KEYS_FILE",  # the server's setting `access.keys_file`
 )
@@ -25,8 +25,8 @@ keys_file_option = options("File")(
 
 @command("add", "Make a key.", examples="heed serve keys add weblate --per-minute 600")
 @click.argument("name")
-@key_option("--per-minute", click.IntRange(0), "Texts a minute; 0 = any.", default=0)
-@key_option("--chars", click.IntRange(0), "Characters of a request; 0 = any.", default=0)
+@key_option("--per-minute", click.IntRange(0), "Texts per minute; 0 = no limit.", default=0)
+@key_option("--chars", click.IntRange(0), "Characters per request; 0 = no limit.", default=0)
 @key_option(
     "--expires",
     str,
@@ -81,7 +81,7 @@ def list_keys(session: Session, /, as_json: bool, keys_file: str | None) -> None
 @keys_file_option
 @click.pass_obj
 def revoke(session: Session, /, name: str, keys_file: str | None) -> None:
-    """Refuse a key from now on; running servers refuse it at once."""
+    """Refuse a key from now on; running servers refuse it at once, too."""
     keys = _open(keys_file)
     keys.revoke(name)
     keys.close()

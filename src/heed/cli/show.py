@@ -1,4 +1,4 @@
-"""`heed show positions` and `heed show pieces`: tables that a model works with, as drawings."""
+"""`heed show positions` and `heed show pieces`: drawings of a model's tables."""
 
 import csv
 import io
@@ -31,7 +31,7 @@ heed show positions --text "New York is a city" --word city
 heed show positions -m run/ --similarity
 """
 KINDS = ("sinusoidal", "sinusoidal_halves", "rotary", "alibi", "absolute", "seed1")
-"""Kinds of positions that are computed, not learned."""
+"""Kinds of position encodings that are computed, not learned."""
 PIECES_EXAMPLES = """
 heed show pieces run/ --out pieces.png
 heed show pieces news.vec --label 200 --out words.svg
@@ -39,7 +39,7 @@ heed show pieces run/ --out pieces.csv
 """
 FORMATS = (".svg", ".png", ".pdf", ".csv")
 MOST_ROWS = 100
-"""Of a drawing on a terminal; of a longer table, every second, third … row is drawn."""
+"""Rows drawn on a terminal; from a longer table, only every second, third … row is drawn."""
 
 option = options("Options")
 table_option = options("Table")
@@ -47,14 +47,14 @@ table_option = options("Table")
 
 @dataclass(frozen=True, kw_only=True)
 class TableFlags:
-    """Which table: the flags of these names.
+    """The table to show: the flags of these names.
 
     Attributes:
-        model: folder or name; None = one of `kind`.
-        side: of a model.
-        kind: without a model.
-        length: positions; None = the usual number.
-        dim: dimensions without a model.
+        model: folder or name; None = a table of `kind`.
+        side: side of a model.
+        kind: kind of the table without a model.
+        length: number of positions; None = the usual number.
+        dim: number of dimensions without a model.
         normalize: whether rows are divided by their lengths, without a model.
     """
 
@@ -67,18 +67,24 @@ class TableFlags:
 
 
 @command("positions", "Draw a table of positions, or write one out.", examples=POSITIONS_EXAMPLES)
-@table_option("-m --model", str, "Its table; default: one of --kind.", metavar="DIR|NAME")
-@table_option("--side", ("source", "target"), "Whose table of a model.", default="source")
-@table_option("--kind", KINDS, "Without a model.", default="sinusoidal")
-@table_option("--len length", click.IntRange(1, 100_000), "Positions; default: 100.")
-@table_option("--dim", click.IntRange(1, 65_536), "Dimensions without a model.", default=16)
+@table_option(
+    "-m --model", str, "Model whose table is drawn; default: a table of --kind.", metavar="DIR|NAME"
+)
+@table_option("--side", ("source", "target"), "Side of the model.", default="source")
+@table_option("--kind", KINDS, "Kind of the table without a model.", default="sinusoidal")
+@table_option("--len length", click.IntRange(1, 100_000), "Number of positions; default: 100.")
+@table_option(
+    "--dim", click.IntRange(1, 65_536), "Number of dimensions without a model.", default=16
+)
 @table_option("--normalize", bool, "Without a model: divide each row by its length.")
 @option("--position", int, "Write out this position, term by term.")
 @option("--word", Text(), "Write out the position of this word of --text.")
-@option("--text", Text(), "A sentence; of a model, its pieces are counted.")
+@option("--text", Text(), "A sentence; with a model, positions count its pieces.")
 @option("--similarity", bool, "PE·PEᵀ instead of the table: how alike two positions are.")
-@option("--wavelengths", bool, "The wavelength of each dimension.")
-@option("--out", str, "Write a file instead: .svg, .png, .pdf or .csv.", metavar="FILE")
+@option("--wavelengths", bool, "List the wavelength of each dimension.")
+@option(
+    "--out", str, "Write a file instead of the terminal: .svg, .png, .pdf or .csv.", metavar="FILE"
+)
 @as_one(TableFlags, "flags")
 @click.pass_obj
 def positions(
@@ -94,8 +100,8 @@ def positions(
 ) -> None:
     """Draw a table of positions: a row for each position, a column for each dimension.
 
-    Without a model it is the table of --kind, as the paper's "sinusoidal". With --word and --text
-    the numbers of one position are written out, with their formulas.
+    Without a model it is the table of --kind, such as the paper's "sinusoidal". With --word and
+    --text, the numbers of one position are written out with their formulas.
     """
     from heed.explain import positions as tables
 
@@ -124,13 +130,15 @@ def positions(
 @command("pieces", "Draw a map of embeddings.", examples=PIECES_EXAMPLES)
 @click.argument("vectors", metavar="V")
 @option("--out", str, "File to write: .svg, .png, .pdf or .csv.", metavar="FILE", required=True)
-@option("--label", click.IntRange(0), "Pieces whose names are written, the first ones.", default=60)
+@option(
+    "--label", click.IntRange(0), "Number of pieces, from the first, that are labeled.", default=60
+)
 @click.pass_obj
 def pieces(session: Session, /, vectors: str, out: str, label: int) -> None:
-    """Draw all pieces of a model, or words of a file, in the plane of their two largest variances.
+    """Draw the pieces of a model, or words of a file, on the two principal axes of their vectors.
 
-    V is a model folder or a file of word vectors, as of heed vectors nearest. Of a model with two
-    tables, one for each side, both are drawn.
+    V is a model folder or a file of word vectors, as for heed vectors nearest. If a model has one
+    table for each side, both are drawn.
     """
     from heed.explain.embeddings import map_of_pieces, map_of_words
     from heed.vectors.formats import read_vectors
@@ -164,7 +172,7 @@ def pieces(session: Session, /, vectors: str, out: str, label: int) -> None:
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 def show() -> None:
-    """Show numbers that a model works with."""
+    """Draw a model's tables of positions and pieces."""
 
 
 def _opened(flags: TableFlags, text: str | None) -> "tuple[PositionTable, list[str]]":
@@ -212,7 +220,7 @@ def _write_wavelengths(table: "PositionTable", out: str | None) -> None:
 
 
 def _write_rows(head: list[str], rows: list[list[str]], out: str | None) -> None:
-    """A table: on the terminal in columns, else as CSV."""
+    """Write a table: on the terminal in columns, to a file as CSV."""
     if out is not None:
         if Path(out).suffix.lower() != ".csv":
             raise UsageError(f"A list of numbers is written as .csv, but --out is {out}.")
@@ -276,7 +284,7 @@ def _draw_on_terminal(
 
 
 def _mark_end(table: "PositionTable", row: int, every: int) -> None:
-    """A line in front of the first row that is longer than any training sentence."""
+    """Draw a line before the first position that is beyond any training sentence."""
     here, before = table.first + row * every, table.first + (row - 1) * every
     if before < (table.trained_len or 0) <= here:
         echo("  ── longer than any training sentence ──")
@@ -293,7 +301,7 @@ def _require_format(out: str) -> None:
 
 @contextmanager
 def _remarks(session: Session) -> Iterator[None]:
-    """Print warnings, such as that a font is missing, as remarks."""
+    """Print warnings, such as a missing font, as remarks."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield

@@ -1,7 +1,7 @@
-"""`heed spm-train`, `spm-encode`, `spm-decode`: drop-ins for SentencePiece's own tools.
+"""`heed spm-train`, `spm-encode`, `spm-decode`: drop-in replacements for SentencePiece's tools.
 
 They call SentencePiece directly, so scripts written for its tools get the same bytes. heed's own
-tokenizer, which `heed train` makes, is in `text/vocab.py`.
+tokenizer, which `heed train` trains, is in `text/vocab.py`.
 """
 
 import math
@@ -60,7 +60,7 @@ def spm_train(
     character_coverage: float,
     others: tuple[str, ...],
 ) -> None:
-    """Train a SentencePiece model. Every other flag of spm_train is passed on unchanged."""
+    """Train a SentencePiece model. All other flags of spm_train are passed on unchanged."""
     settings = _others(others)
     for path in input_paths.split(","):
         with open_input(path):
@@ -91,9 +91,9 @@ def spm_train(
 @option("--model model_path", str, "SentencePiece model.", required=True)
 @option("-i --input input_path", str, "File to read.", default="-")
 @option("-o --output output_path", str, "File to write.", default="-")
-@option("--output-format", OUTPUTS, "What to write.", default="piece")
+@option("--output-format", OUTPUTS, "Format of the output.", default="piece")
 @option("--extra-options", str, "bos, eos, reverse: joined with colons.", default="")
-@option("--nbest-size", int, "Cuts to choose from or to print.", default=10)
+@option("--nbest-size", int, "Number of segmentations to sample from or to print.", default=10)
 @option("--alpha", float, "Sharpness of sampling.", default=0.5)
 @option("--random-seed", int, "Seed of sampling.")
 @click.argument("files", nargs=-1)
@@ -108,7 +108,7 @@ def spm_encode(
     random_seed: int | None,
     files: tuple[str, ...],
 ) -> None:
-    """Cut text into pieces or ids."""
+    """Split text into pieces or ids."""
     require_not_read(output_path, [model_path, *(files or (input_path,))])
     processor = _load(model_path)
     if random_seed is not None:
@@ -126,7 +126,7 @@ def spm_encode(
 @option("--model model_path", str, "SentencePiece model.", required=True)
 @option("-i --input input_path", str, "File to read.", default="-")
 @option("-o --output output_path", str, "File to write.", default="-")
-@option("--input-format", ("piece", "id"), "What the input holds.", default="piece")
+@option("--input-format", ("piece", "id"), "Format of the input.", default="piece")
 @option("--extra-options", str, "bos, eos, reverse: joined with colons.", default="")
 @click.argument("files", nargs=-1)
 def spm_decode(
@@ -137,7 +137,7 @@ def spm_decode(
     extra_options: str,
     files: tuple[str, ...],
 ) -> None:
-    """Join pieces or ids to text."""
+    """Join pieces or ids into text."""
     require_not_read(output_path, [model_path, *(files or (input_path,))])
     processor, is_reversed = _load(model_path), "reverse" in _extras(extra_options)
     with open_output(output_path) as out:
@@ -148,7 +148,7 @@ def spm_decode(
                 text = processor.decode_pieces(tokens)
             else:
                 text = processor.decode_ids(_ids(tokens, number, processor.get_piece_size()))
-            # A byte piece can spell a line break; the output keeps one line for each line.
+            # Byte pieces can spell a line break; the output must have one line for each line.
             out.write(text.replace("\n", " ").replace("\r", " "))
 
 
@@ -157,7 +157,7 @@ def _training_lines(paths: Iterable[str]) -> Iterator[str]:
 
 
 def _others(arguments: Iterable[str]) -> dict[str, Any]:
-    """`--name=value` flags that are SentencePiece's own."""
+    """SentencePiece's own flags, of the form `--name=value`."""
     settings: dict[str, Any] = {}
     for argument in arguments:
         name, equals, value = argument.partition("=")
@@ -194,7 +194,7 @@ def _extras(text: str) -> list[str]:
 def _encoder(
     processor: Any, output_format: str, extra_options: str, nbest_size: int, alpha: float
 ) -> Encode:
-    """A text → its segmentations (one, except for n-best), as pieces or ids."""
+    """Return a function from a text to its segmentations (one, except for n-best)."""
     how, _, what = output_format.rpartition("_")
     kind = {"piece": str, "id": int}[what]
     ends: dict[str, Any] = {"bos": processor.bos_id(), "eos": processor.eos_id()}
@@ -223,7 +223,7 @@ def _encoder(
 
 
 def _check_drawing(how: str, nbest_size: int, alpha: float) -> None:
-    """Refuse what SentencePiece would refuse at the first line."""
+    """Refuse values that SentencePiece would refuse at the first line."""
     if how and nbest_size > MAX_NBEST_SIZE:
         raise UsageError(f"--nbest-size must be at most {MAX_NBEST_SIZE}, but is {nbest_size}.")
     if how == "sample" and nbest_size in (0, 1):

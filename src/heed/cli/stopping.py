@@ -8,19 +8,19 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-"""Ctrl-C, an orderly shutdown, and the warning of a job scheduler before it ends a job."""
+"""Ctrl-C, a normal shutdown, and the warning of a job scheduler before it kills a job."""
 
 STOPPING = "stopping …"
 STOPPED = "Stopped before training began; nothing was lost. To begin again, type the same command."
 
 GRACE_S = 0.3
-"""Seconds for the main thread to end by itself before the process is ended."""
+"""Seconds for the main thread to end by itself before the process is killed."""
 
 Say = Callable[[str], None]
 
 
 class Stopped(SystemExit):
-    """Raised in the main thread by a signal that ends the command at once; `code` is for exit."""
+    """Raised in the main thread when a signal ends the command at once; `code` is the exit code."""
 
 
 class Stop:
@@ -28,7 +28,7 @@ class Stop:
 
     Attributes:
         received: their numbers, in order.
-        is_at_once: True: a signal ends the command. False: it is only added to `received`.
+        is_at_once: True: a signal ends the command. False: it is only appended to `received`.
     """
 
     def __init__(self, say: Say | None) -> None:
@@ -43,11 +43,11 @@ class Stop:
         self.is_at_once = False
 
     def tell(self, *messages: str) -> None:
-        """Print each message once; from any thread."""
+        """Print each message once; may be called from any thread."""
         with (
             self._lock,
             suppress(OSError, ValueError),
-        ):  # standard error may have no reader any more
+        ):  # the reader of standard error may have gone
             for message in messages:
                 if self._say and message not in self._said:
                     self._said.add(message)
@@ -56,7 +56,7 @@ class Stop:
 
 @contextmanager
 def stop_signals(say: Say | None = None) -> Iterator[Stop]:
-    """Record a stop signal instead of ending; a second one has its usual effect.
+    """Record stop signals instead of ending; a second one has its usual effect.
 
     With `say`, a signal ends the process within a second, until `Stop.only_note` is called.
 
@@ -64,7 +64,7 @@ def stop_signals(say: Say | None = None) -> Iterator[Stop]:
         say: prints a message; None = signals are only recorded.
 
     Raises:
-        Stopped: a signal has come that ends the process.
+        Stopped: a signal came that ends the process.
     """
     stop = Stop(say)
 
@@ -89,11 +89,11 @@ def stop_signals(say: Say | None = None) -> Iterator[Stop]:
 
 @contextmanager
 def _ended_in_time(stop: Stop) -> Iterator[None]:
-    """Let a thread end the process if the main thread does not.
+    """Let a second thread end the process if the main thread does not.
 
-    Python runs a signal's handler in the main thread only, and only between two of its own
-    instructions. Learning the vocabulary is one call into C++ that can take minutes. All files are
-    written so that a process may end anywhere.
+    Python runs a signal handler only in the main thread, and only between two bytecode
+    instructions. Learning the vocabulary is one call into C++ that can take minutes. Ending is safe
+    at any time, because all files are written atomically.
     """
     if not stop.is_at_once:
         yield
@@ -103,7 +103,7 @@ def _ended_in_time(stop: Stop) -> Iterator[None]:
     is_over = threading.Event()
 
     def watch() -> None:
-        while number := int.from_bytes(os.read(reader, 1)):  # empty when it is closed
+        while number := int.from_bytes(os.read(reader, 1)):  # empty when the pipe is closed
             if number in STOP_SIGNALS and stop.is_at_once:
                 stop.tell(STOPPING)
                 if not is_over.wait(GRACE_S) and stop.is_at_once:

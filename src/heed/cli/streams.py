@@ -1,4 +1,4 @@
-r"""Lines in and out as bytes: only `\n` ends a line, and order is kept."""
+r"""Read and write lines as bytes: only `\n` ends a line, and the order is kept."""
 
 import io
 import json
@@ -16,13 +16,13 @@ from heed.data.lines import MAX_LINE_BYTES, as_data_error, open_bytes, require_f
 from heed.errors import DataError
 
 PATIENCE_S = 0.03
-"""Input has paused when waiting for its next lines takes this long in total."""
+"""Input counts as paused when waiting for its next lines takes this long in total."""
 
 _CHUNK_BYTES = 1 << 16
 
 
 class ByteLines(Protocol):
-    """Anything that is read line by line."""
+    """An input that is read line by line."""
 
     def readline(self, limit: int, /) -> bytes:
         """The next line with its line end, at most `limit` bytes of it; empty at the end."""
@@ -39,7 +39,7 @@ class Input:
         return self._stream.readline(limit)
 
     def has_paused(self) -> bool:
-        """Whether the next line has not arrived yet."""
+        """Whether the next line has not arrived yet; a file never pauses."""
         return False
 
 
@@ -67,15 +67,15 @@ class PipeInput(Input):
         return line
 
     def has_paused(self) -> bool:
-        """Whether the next line has not arrived, after waiting for the rest of the patience.
+        """Whether the next line has not arrived after the rest of `PATIENCE_S`.
 
-        Successive lines share the patience, so that slow input is a pause too.
+        The waits for successive lines are added up, so slow input is a pause too.
         """
         while self._end_of_line(MAX_LINE_BYTES) is None:
             started_at = time.monotonic()
             try:
                 is_read = self._read(self._patience_s)
-            except OSError:  # `readline` meets the error again, and reports it
+            except OSError:  # `readline` meets the error again and reports it
                 return False
             self._patience_s -= time.monotonic() - started_at
             if not is_read or self._patience_s <= 0:
@@ -84,7 +84,7 @@ class PipeInput(Input):
         return False
 
     def _end_of_line(self, limit: int) -> int | None:
-        """The end of the next line in the bytes read so far; None = read more."""
+        """The end of the next line in the bytes read so far; None if it has not arrived."""
         end = self._bytes.find(b"\n", max(self._start, self._searched)) + 1
         if not end:
             end = self._searched = len(self._bytes)
@@ -93,8 +93,8 @@ class PipeInput(Input):
         return min(end, self._start + limit)
 
     def _read(self, timeout_s: float | None) -> bool:
-        """Wait for input, forever if None, and read what has arrived; returns whether any has."""
-        # Also for a non-blocking descriptor: another program may have made it so.
+        """Wait for input (None = forever) and read it; return whether any has arrived."""
+        # Needed for a non-blocking descriptor, too: another program may have made it so.
         if not select.select([self._fd], [], [], timeout_s)[0]:
             return False
         with suppress(BlockingIOError):
@@ -108,13 +108,13 @@ class PipeInput(Input):
 
 
 def open_input(path: str) -> AbstractContextManager[Input]:
-    """A file, decompressed if its name ends in .gz, .xz or .zst, or standard input for `-`.
+    """Open a file, decompressed if its name ends in .gz, .xz or .zst, or standard input for `-`.
 
     Raises:
-        DataError: the file is missing or may not be read.
+        DataError: the file is missing, or permission is denied.
     """
     if path != "-":
-        # At once, not at the first line, before which a model may have to be loaded.
+        # Check at once, not at the first line: a model may have to be loaded before that.
         require_file(path)
     return _opened(path)
 
@@ -126,7 +126,7 @@ def _opened(path: str) -> Iterator[Input]:
 
 
 def _may_pause(stream: IO[bytes]) -> bool:
-    # A decompressor has the descriptor of its file, but other bytes.
+    # A decompressor has its file's descriptor, but yields other bytes.
     if not isinstance(stream, io.BufferedReader) or not isinstance(stream.raw, io.FileIO):
         return False
     return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
@@ -134,11 +134,11 @@ def _may_pause(stream: IO[bytes]) -> bool:
 
 @contextmanager
 def open_output(path: str) -> Iterator["LineWriter"]:
-    """A file, or standard output for `-`.
+    """Open a file, or standard output for `-`.
 
-    A file is written in place, so that a person can watch it, it stays the same file under all of
-    its names, and the lines before an error are kept; it is not emptied before there are lines, so
-    that a command that fails earlier leaves an older file as it was, and none where none was.
+    The file is written in place: it can be watched as it grows, its hard links stay valid, and the
+    lines before an error are kept. It is created or emptied only at the first line, so a command
+    that fails earlier changes nothing.
 
     Raises:
         DataError: the file cannot be written, or the disk is full.
@@ -161,10 +161,10 @@ def open_output(path: str) -> Iterator["LineWriter"]:
 
 
 class _Output(io.FileIO):
-    """A file that keeps its content until something is written.
+    """A file that keeps its old content until the first write.
 
     Args:
-        path: also its name in errors.
+        path: the path, also used as its name in errors.
     """
 
     def __init__(self, path: str) -> None:
@@ -173,14 +173,14 @@ class _Output(io.FileIO):
         self.has_begun = False
 
     def begin(self) -> None:
-        """Empty a regular file, once."""
+        """Empty a regular file, at the first call only."""
         if not self.has_begun and stat.S_ISREG(os.fstat(self.fileno()).st_mode):
             with _written(self.name):
                 self.truncate(0)
         self.has_begun = True
 
     def write(self, data: Any) -> int:
-        """Write after `begin`."""
+        """Call `begin`, then write."""
         self.begin()
         with _written(self.name):
             return super().write(data)
@@ -194,7 +194,7 @@ def _open_as_it_is(path: str, flags: int) -> int:
 def _written(path: Any) -> Iterator[None]:
     try:
         yield
-    except BrokenPipeError:  # of a named pipe: its reader has gone
+    except BrokenPipeError:  # a named pipe whose reader has gone
         raise
     except OSError as error:
         raise DataError(f"{path} cannot be written: {error.strerror}.") from None
@@ -205,7 +205,7 @@ class LineWriter:
 
     Args:
         stream: the output.
-        is_live: flush every line, for a person or a pipe.
+        is_live: flush after every line, for a person or a pipe.
     """
 
     def __init__(self, stream: BinaryIO, *, is_live: bool = False) -> None:
@@ -215,7 +215,7 @@ class LineWriter:
         self._is_flushed = True
 
     def write(self, line: str) -> None:
-        """Write one line; a line break inside would shift all later lines, so it is a bug."""
+        """Write one line; a line break in it is a bug, because it would shift all later lines."""
         assert "\n" not in line
         line = visible(line) if self._is_terminal else line
         self.stream.write(line.encode("utf-8", "replace") + b"\n")
@@ -224,7 +224,7 @@ class LineWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Flush, if anything was written."""
+        """Flush, if anything has been written."""
         if not self._is_flushed:
             self.stream.flush()
             self._is_flushed = True
@@ -237,15 +237,15 @@ def decode_lines(
     on_invalid: Callable[[int], None] | None = None,
     remedy: str = "Convert it to UTF-8.",
 ) -> Iterator[str]:
-    """The lines of a byte stream, each given as soon as it has arrived.
+    """The lines of a byte stream, each as soon as it has arrived.
 
     `heed.data.lines.read_lines` is faster, but waits for a whole block.
 
     Args:
         stream: UTF-8 text; only byte 0x0A ends a line, one 0x0D before it is dropped.
-        name: its name in errors.
-        on_invalid: told the number of a line that is not UTF-8, which is then read with U+FFFD
-            for each wrong byte; None makes such a line an error.
+        name: the stream's name in errors.
+        on_invalid: called with the number of a line that is not UTF-8; that line is then read with
+            U+FFFD for each wrong byte. None makes such a line an error.
         remedy: the end of that error's message.
 
     Raises:
@@ -275,11 +275,11 @@ def decode_lines(
 
 
 def on_one_line(token: str) -> str:
-    r"""A piece with line breaks spelled `\n` and `\r`: some vocabularies have such pieces."""
+    r"""A piece with its line breaks spelled `\n` and `\r`; some vocabularies have such pieces."""
     return token.replace("\n", "\\n").replace("\r", "\\r")
 
 
 def json_row(value: Any) -> str:
-    r"""JSON on one line; half a surrogate pair becomes \udcXX, which is also how JSON spells it."""
+    r"""JSON on one line; a lone surrogate becomes \udcXX, as in JSON."""
     text = json.dumps(value, ensure_ascii=False)
     return text.encode("utf-8", "backslashreplace").decode()

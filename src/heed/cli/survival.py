@@ -1,4 +1,4 @@
-"""`heed evaluate --survival`: a model's translations of a test set as people may write it."""
+"""`heed evaluate --survival`: a model's translations of changed copies of a test set."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from heed.translate.translator import Translator
 
 MOST_TERMS = 2
-"""Of a line, where the terms are found in the test set itself."""
+"""Most terms per line, where terms are found in the test set itself."""
 
 
 def show_survival(
@@ -26,15 +26,15 @@ def show_survival(
     glossary: "Glossary | None",
     as_json: bool,
 ) -> None:
-    """Translate each changed copy of the test set and print what became of it.
+    """Translate each changed copy of the test set and print the scores.
 
     Args:
-        translator: of the model.
+        translator: the model's translator.
         test: sources and references.
         reading: how they are compared.
         search: arguments of each translation.
-        glossary: whose terms are looked for; None = terms found in the test set itself.
-        as_json: print JSON in place of a table.
+        glossary: its terms are looked for; None = terms found in the test set itself.
+        as_json: print JSON instead of a table.
     """
     from heed.evaluate.survival import judge
     from heed.translate.survival import make_trials
@@ -60,7 +60,7 @@ def answers_of(
 
 
 def own_glossaries(test: "Original") -> "list[Glossary | None]":
-    """A glossary of each line: some of its words, with those of its first reference."""
+    """A glossary for each line: some of its words, with the words of its first reference."""
     from heed.explain.attention.terms import repeated_terms
     from heed.translate.glossary.glossary import Glossary
 
@@ -71,12 +71,12 @@ def own_glossaries(test: "Original") -> "list[Glossary | None]":
 def trial_of_terms(
     test: "Original", glossaries: "Sequence[Glossary | None]", *, is_given: bool
 ) -> "Trial":
-    """The lines in which terms occur.
+    """The trial of the lines that contain terms.
 
     Args:
         test: sources and references.
-        glossaries: of each source.
-        is_given: they are from a file.
+        glossaries: one for each source.
+        is_given: they come from a file.
     """
     from heed.evaluate.survival import Trial
 
@@ -105,7 +105,7 @@ def answers_with_terms(
     glossaries: "Sequence[Glossary | None]",
     search: dict[str, Any],
 ) -> "list[Answer]":
-    """The model's translations with terms, and whether each of them stands there."""
+    """The model's translations with terms, and whether each term occurs in its translation."""
     from heed.evaluate.survival import Answer
     from heed.translate.doubts.judge import is_doubtful
     from heed.translate.glossary.honored import find_targets

@@ -1,7 +1,7 @@
-"""Text for a person, without characters that control the terminal.
+"""Print text for people, without characters that control the terminal.
 
 Every command writes messages through `echo` and data through `LineWriter` (`streams.py`), which
-escapes only what goes to a terminal.
+escapes only output to a terminal.
 """
 
 import io
@@ -16,7 +16,7 @@ from heed.errors import DataError
 KEPT = "\n\t"
 """Control characters that are written unchanged."""
 
-# C0; DEL and C1; the marks that change the order of the characters around them; surrogates.
+# C0; DEL and C1; bidirectional controls, which reorder the characters around them; surrogates.
 _HIDDEN = [
     *range(0x20),
     *range(0x7F, 0xA0),
@@ -26,7 +26,7 @@ _HIDDEN = [
     *range(0x2066, 0x206A),
     *range(0xD800, 0xE000),
 ]
-# Above C0 as in JSON, so that escaped JSON is still the same JSON.
+# Above C0 the spelling is JSON's, so that escaped JSON remains the same JSON.
 _SPELLED = {
     code: f"\\x{code:02x}" if code < 0x20 else f"\\u{code:04x}"
     for code in _HIDDEN
@@ -37,25 +37,25 @@ _SPELLED = {
 def visible(text: str) -> str:
     r"""`text` with control and bidirectional characters as `\x1b` or `\u202e`.
 
-    Line breaks and tabs stay.
+    Line breaks and tabs are kept.
     """
     return text if text.isprintable() and text.isascii() else text.translate(_SPELLED)
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True, is_drawing: bool = False) -> None:
-    """Write a message for a person.
+    """Write a message for the user.
 
     Args:
-        text: what to write; control characters are made visible.
-        err: to standard error instead of standard output.
+        text: the message; its control characters are made visible.
+        err: write to standard error instead of standard output.
         nl: end the line.
-        is_drawing: `text` contains color codes of heed, and only visible characters.
+        is_drawing: `text` contains heed's color codes, and otherwise only visible characters.
     """
     click.echo(text if is_drawing else visible(text), err=err, nl=nl)
 
 
 class _Closed(io.RawIOBase):
-    """A standard stream that was closed by the caller (`<&-`)."""
+    """A standard stream that the caller has closed (`<&-`)."""
 
     def __init__(self, message: str) -> None:
         self._message = message
@@ -76,7 +76,7 @@ class _Closed(io.RawIOBase):
 def replace_closed_streams() -> None:
     """Replace closed standard streams.
 
-    Reading or writing is then a `DataError`; messages to a closed standard error are dropped.
+    Reading or writing then raises `DataError`; messages to a closed standard error are dropped.
     """
     if sys.stdin is None:
         message = "standard input is closed: there is nothing to read. Give a file or a pipe."
@@ -90,8 +90,8 @@ def replace_closed_streams() -> None:
         )
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
-    # Otherwise the next file opened would get the number of a standard stream, and with it all
-    # that libraries in C write there.
+    # Otherwise the next file opened would get the number of a standard stream, and C libraries
+    # would write their messages into it.
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)

@@ -51,7 +51,7 @@ class Opening:
     threads: int | None
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of the functions that open a model.
+        """The arguments of the functions that load a model.
 
         Raises:
             UsageError: no model is given.
@@ -63,7 +63,7 @@ class Opening:
 
 
 def opening_options(function: Any) -> Any:
-    """Add the options of a command that opens a model; it gets them as `opening`."""
+    """Add the options of a command that loads a model; they arrive as argument `opening`."""
     for decorate in (
         as_one(Opening, "opening"),
         model_option("--threads", Threads(1, 1024), "CPU threads; default: all cores."),
@@ -74,21 +74,25 @@ def opening_options(function: Any) -> Any:
     return function
 
 
-@command("generate", "Go on with a text, by a language model.", examples=GENERATE_EXAMPLES)
+@command("generate", "Continue a text with a language model.", examples=GENERATE_EXAMPLES)
 @click.argument("prompts", type=Text(), nargs=-1, metavar="[PROMPT]...")
 @option("--length", click.IntRange(min=1), "Tokens to add.", default=200)
-@option("--json as_json", bool, "Print a JSON object for each prompt.")
-@sampling_option("--sample", bool, "Draw at random instead of taking the likeliest token.")
-@sampling_option("--temperature", float, "Below 1 is safer, above 1 wilder.")
-@sampling_option("--top-k", int, "Draw among the K likeliest tokens.")
-@sampling_option("--top-p", float, "Draw among the likeliest tokens of this total probability.")
-@sampling_option("--min-p", float, "Draw among tokens with this share of the best probability.")
-@sampling_option("--seed", click.IntRange(min=0), "The same seed draws the same text.")
+@option("--json as_json", bool, "Print one JSON object per prompt.")
+@sampling_option("--sample", bool, "Sample instead of taking the most probable token.")
+@sampling_option("--temperature", float, "Below 1 favors probable tokens; above 1, rare ones.")
+@sampling_option("--top-k", int, "Sample from the K most probable tokens.")
+@sampling_option(
+    "--top-p", float, "Sample from the most probable tokens with this total probability."
+)
+@sampling_option(
+    "--min-p", float, "Sample from tokens with at least this share of the highest probability."
+)
+@sampling_option("--seed", click.IntRange(min=0), "The same seed gives the same text.")
 @opening_options
 def generate(
     prompts: tuple[str, ...], length: int, as_json: bool, opening: Opening, **search: Any
 ) -> None:
-    """Print each PROMPT and what the model adds to it; without a PROMPT, a text of its own.
+    """Print each PROMPT and the model's continuation; without a PROMPT, a text of the model's own.
 
     The PROMPT - is read from standard input. The model was trained with heed train --task lm.
     """
@@ -120,8 +124,8 @@ def generate(
 def fill(text: str, count: int, as_json: bool, opening: Opening) -> None:
     """Print the most probable pieces for each <mask> in TEXT, with their probabilities.
 
-    Each gap is predicted by itself, so the best words of two gaps need not go together. The model
-    was trained with heed train --task mlm.
+    Each gap is predicted independently, so the best words of two gaps may not fit together. The
+    model was trained with heed train --task mlm.
     """
     arguments = opening.arguments()
     from heed.translate.masked import load_masked
@@ -142,7 +146,7 @@ def fill(text: str, count: int, as_json: bool, opening: Opening) -> None:
 
 @command("classify", "Label texts.", examples=CLASSIFY_EXAMPLES)
 @click.argument("texts", type=Text(), nargs=-1, metavar="[TEXT]...")
-@option("--json as_json", bool, "Print a JSON object a line, with probabilities.")
+@option("--json as_json", bool, "Print one JSON object per line, with probabilities.")
 @opening_options
 @click.pass_obj
 def classify(session: Session, /, texts: tuple[str, ...], as_json: bool, opening: Opening) -> None:
@@ -197,7 +201,7 @@ def show_label_scores(opening: Opening, path: str, resamples: int, *, as_json: b
 
     Raises:
         UsageError: no model is given.
-        DataError: there is nothing in the file, or a line without a text.
+        DataError: the file is empty, or a line has no text.
     """
     arguments = opening.arguments()
     from heed.data.labeled import read_labeled

@@ -1,4 +1,4 @@
-"""What `heed inspect` shows of a sentence without a page: tensors, attention, probabilities."""
+"""The views of `heed inspect` without a page: tensors, attention, probabilities."""
 
 import math
 from dataclasses import dataclass, fields
@@ -22,24 +22,24 @@ USES = ("cross", "encoder", "decoder")
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """What to show; without any of the first seven, a page opens.
+    """The views to show; without any of the first seven, a page opens.
 
     Attributes:
-        tree: whether the tree of the search is drawn.
+        tree: whether the search tree is drawn.
         sample: top-p of a sample whose steps are listed.
-        attention: the use of attention whose map is drawn.
-        probabilities: of each token of the translation.
+        attention: the kind of attention whose map is drawn.
+        probabilities: whether the probability of each target token is printed.
         steps: whether all tensors are listed.
-        tensor: name of one that is written out.
+        tensor: name of a tensor to print.
         trace_path: file for all tensors.
-        layer: of the map, from 0 or from the end.
-        head: of the map, from 0; none = the mean of all.
-        words: words in the map, not pieces.
+        layer: layer of the map, from 0 or from the end.
+        head: heads of the map, from 0; none = the mean of all.
+        words: show words in the map instead of pieces.
         out: file for the one tensor, instead of the terminal.
-        every_step: whether the trace has the tensors of every step of the search.
-        beam_size: of the search; None = as usual.
-        seed: of the sample.
-        target_lang: language to translate into.
+        every_step: whether the trace has the tensors of every search step.
+        beam_size: beam size of the search; None = the default.
+        seed: seed of the sample.
+        target_lang: target language.
     """
 
     tree: bool
@@ -60,16 +60,16 @@ class Shown:
 
     @property
     def is_asked(self) -> bool:
-        """Whether something is to be shown without a page."""
+        """Whether a view without a page is requested."""
         return self.tree or self.sample is not None or self.needs_trace
 
     @property
     def needs_trace(self) -> bool:
-        """Whether tensors are to be shown."""
+        """Whether a requested view needs tensors."""
         return any(getattr(self, field.name) for field in fields(self)[2:7])
 
     def require_use(self) -> None:
-        """Refuse an option whose view is not asked for.
+        """Refuse an option whose view is not requested.
 
         Raises:
             UsageError: names both.
@@ -86,17 +86,17 @@ class Shown:
 
     @property
     def search(self) -> dict[str, Any]:
-        """Options of decoding."""
+        """The decoding options."""
         return {} if self.beam_size is None else {"beam_size": self.beam_size}
 
 
 def show(
     session: Session, shown: Shown, folder: Path, text: str | None, translation: str | None
 ) -> None:
-    """Search or trace a sentence and show what was asked for.
+    """Search or trace a sentence, and print the requested views.
 
     Raises:
-        UsageError: something is missing, or the model does not have what is asked for.
+        UsageError: an option is missing, or does not fit the model.
     """
     if text is None:
         raise UsageError("Give the TEXT that the model reads.")
@@ -116,7 +116,7 @@ def show(
     if not shown.needs_trace:
         return
     trace, vocab = traced(folder, text, translation, shown)
-    from heed.translate.trace import BatchTrace  # there is torch, for there is a trace
+    from heed.translate.trace import BatchTrace  # a trace exists, so torch is installed
 
     sentences = trace.sentences if isinstance(trace, BatchTrace) else [trace]
     for number, sentence in enumerate(sentences):
@@ -143,7 +143,7 @@ def lines_in(text: str) -> list[str]:
 def traced(
     folder: Path, text: str, translation: str | None, shown: Shown
 ) -> "tuple[Trace | BatchTrace, Vocab]":
-    """A trace of what a model of any task does with a text, and the pieces that it writes.
+    """A trace of any model's computation for a text, and its output vocabulary.
 
     A translator reads several lines as one batch.
     """
@@ -182,8 +182,8 @@ def traced(
 
 
 def token_bars(found: "Translation") -> list[str]:
-    """A line for each token of a translation that a search found: its probability."""
-    # The last of the log-probabilities is that of the end, which has no piece.
+    """A line for each token of a translation from a search, with its probability."""
+    # The last log-probability is that of `<eos>`, which has no piece.
     pairs = zip(found.tokens, found.token_scores, strict=False)
     return [bar(math.exp(log_prob), token) for token, log_prob in pairs]
 
@@ -247,7 +247,7 @@ def _show_attention(trace: "Trace", shown: Shown) -> None:
     weights = heads[list(shown.head) or slice(None)].mean(axis=0)
     rows, columns = tokens(trace, shown.attention)
     n_padding = trace.n_src_padding if shown.attention == "encoder" else trace.n_tgt_padding
-    # Nothing reads padding, but what its rows read are numbers all the same.
+    # No position attends to padding, but its own rows of weights hold numbers, too.
     rows = rows[: len(rows) - n_padding]
     weights = weights[: len(rows)]
     if shown.words:

@@ -57,7 +57,7 @@ SETTINGS = {
     "preset": "preset",
     "task": "task",
 }
-"""Flag → the setting it makes."""
+"""Maps a flag to the setting that it sets."""
 
 
 OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
@@ -68,7 +68,7 @@ OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
 @data_option(
     "--task",
     ("translate", "lm", "mlm", "classify"),
-    "What to learn: to translate, the next token of a text, hidden words, or labels.",
+    "Task: translation, the next token of a text, masked words, or labels.",
 )
 @data_option("--text", str, "Text for --task lm and mlm.", multiple=True, metavar="FILE")
 @data_option(
@@ -85,7 +85,7 @@ OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
     multiple=True,
     metavar="FILE",
 )
-@data_option("--src", str, "Source side, a sentence a line.", multiple=True, metavar="FILE")
+@data_option("--src", str, "Source side, one sentence per line.", multiple=True, metavar="FILE")
 @data_option("--tgt", str, "Its translation, line by line.", multiple=True, metavar="FILE")
 @data_option(
     "--columns",
@@ -116,7 +116,7 @@ OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
     callback=check_duration,
 )
 @run_option("--max-steps", int, "Limit of optimizer steps.")
-@run_option("--checkpoint-every", int, "Steps between checkpoints; default: by the clock.")
+@run_option("--checkpoint-every", int, "Steps between checkpoints; default: by time.")
 @run_option("--seed", int, "The same seed gives the same weights on the same machine.")
 @run_option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
 @run_option("--device", str, "auto, cpu or cuda.")
@@ -124,18 +124,20 @@ OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
 @run_option(
     "--dashboard",
     click.IntRange(0, 65535),
-    "Show the run in a browser, at a port of 127.0.0.1; without a value: a free one.",
+    "Show the run in a browser, at a port of 127.0.0.1; without a value: any free port.",
     bare="0",
     metavar="[PORT]",
 )
 @model_option(
     "--preset",
     ("tiny", "small", "base", "big", "student"),
-    "Model size; default: by data and time.",
+    "Model size; default: chosen by data and time.",
 )
 @model_option("--from parent", str, "Start from this model, with its shape.", metavar="DIR|NAME")
-@model_option("--vocab-size", int, "Pieces of the vocabulary; default: by the corpus.")
-@model_option("--config", str, "Settings as TOML; flags and overrides win.", metavar="FILE")
+@model_option("--vocab-size", int, "Size of the vocabulary; default: chosen by the corpus.")
+@model_option(
+    "--config", str, "TOML file of settings; flags and overrides override it.", metavar="FILE"
+)
 @model_option(
     "--dump-config",
     ("minimal", "full"),
@@ -158,20 +160,20 @@ def train(
 ) -> None:
     """Train a translator from two parallel files, from TSV, CSV or TMX files, or a folder of them.
 
-    --task lm trains a language model on running text, mlm one that fills gaps in lines, classify a
-    classifier.
+    --task lm trains a language model on running text; mlm, a model that fills gaps in lines;
+    classify, a classifier.
 
-    In a folder, files called dev… or val… choose the best model, and test… files are left out.
+    In a folder, files named dev… or val… choose the best model, and files named test… are ignored.
 
-    The corpus - is TSV from standard input. After any interruption the same command continues at
-    the very next batch. RUN becomes a model folder; it translates even before training ends.
+    The corpus - is TSV from standard input. After any interruption, the same command continues at
+    the next batch. RUN becomes a model folder; it can translate even before training ends.
     """
     if settings["parent"]:
         settings["parent"] = str(find_model(settings["parent"]))
     overrides = [text for text in arguments if OVERRIDE.fullmatch(text)]
     asked = settings_from(config, settings, overrides, from_environment=_flags_from_environment())
     if texts.mono_src or texts.mono_tgt:
-        # Back-translation needs a model of the other direction.
+        # Back-translation needs a model for the opposite direction.
         asked = asked.over({"data": {"both_directions": True}})
     if dump_config:
         echo(dump(asked, dump_config), nl=False)
@@ -192,7 +194,7 @@ def train(
 
 
 def _shown(session: Session, out: str, port: int | None) -> AbstractContextManager[None]:
-    """Show the run in a browser meanwhile, if that is asked for; of several processes, one does."""
+    """Show the run in a browser during training, if requested; of several processes, one does."""
     from heed.machine.threads import process_rank
 
     if port is None or process_rank() != 0:
@@ -209,9 +211,9 @@ def start(
     out: str,
     use_tensorboard: bool = False,
 ) -> tuple["Outcome", int | None]:
-    """Run training with a display; a first signal pauses it, a second one ends it at once.
+    """Run training with a display; the first signal pauses it, the second one ends it at once.
 
-    Before the first step there is nothing to save, and the first signal ends the process.
+    Before the first step there is nothing to save, so the first signal ends the process.
 
     Returns:
         The outcome, and the signal that stopped the run or None.
@@ -225,8 +227,8 @@ def start(
     display = Display(asked.get("training.metric", usual))
     reports: list[Report] = [] if session.is_quiet else [display]
     say = _silent if session.is_quiet else display.line
-    # When one of several processes fails, torchrun sends SIGTERM to the others. The leader then
-    # still has to report the error that it met, too.
+    # When one of several processes fails, torchrun sends SIGTERM to the others. The leader must
+    # still report its own error, too.
     with stop_signals(None if is_one_of_several() else say) as stop:
         from heed.train.run.run import run_training
 
@@ -253,7 +255,7 @@ def _silent(message: str) -> None:
 
 
 def finish(session: Session, outcome: "Outcome", out: str, stop_signal: int | None) -> None:
-    """Print how a run ended and what comes next; a paused run exits with its signal's code."""
+    """Print how a run ended and the next command; a paused run exits with its signal's code."""
     step = outcome.progress.step
     if outcome.is_finished:
         ended = f"{out} is finished, after {step} steps."
@@ -271,7 +273,7 @@ def finish(session: Session, outcome: "Outcome", out: str, stop_signal: int | No
 
 
 def _choose_heads(out: Path) -> None:
-    """Store which attention of a finished run aligns best; of several processes, one does."""
+    """Store the best-aligning heads of a finished run; of several processes, one does."""
     from heed.explain.attention.choice import choose_after_training
     from heed.machine.threads import process_rank
 
@@ -286,19 +288,19 @@ def settings_from(
     *,
     from_environment: Collection[str] = (),
 ) -> "Asked":
-    """All settings made by hand; of two for the same thing, the later wins.
+    """All settings given by the user; a later value overrides an earlier one.
 
     Their order: the file, the environment, overrides, flags.
 
     Args:
-        path: the file; None = none.
-        flags: those of `SETTINGS`; None = not given.
-        overrides: `section.key=value`.
-        from_environment: flags that were not typed.
+        path: the settings file; None = none.
+        flags: the flags in `SETTINGS`; None = not given.
+        overrides: of the form `section.key=value`.
+        from_environment: flags whose values come from the environment.
 
     Raises:
-        ConfigError: the file is missing, no TOML or has a value where a section belongs, or an
-            override is malformed.
+        ConfigError: the file is missing, is not TOML or has a value where a section belongs, or
+            an override is malformed.
     """
     from heed.config import parse_override, read_toml
     from heed.train.recipe.asked import Asked
@@ -307,7 +309,7 @@ def settings_from(
     asked = Asked(read_toml(path), where=path) if path else Asked()
     sections = {name.split(".")[0] for name in SETTINGS.values() if "." in name}
     if not all(isinstance(asked.get(section, {}), dict) for section in sections):
-        resolve(asked)  # reports this mistake of the file and all others
+        resolve(asked)  # reports this mistake in the file and all others
     given = [name for name in SETTINGS if flags.get(name) is not None]
     weak = [(SETTINGS[name], flags[name]) for name in given if name in from_environment]
     strong = [(SETTINGS[name], flags[name]) for name in given if name not in from_environment]
@@ -323,7 +325,7 @@ def _flags_from_environment() -> set[str]:
 
 
 def dump(asked: "Asked", kind: str) -> str:
-    """Settings as TOML that `--config` takes: `minimal`, those asked for; `full`, all of them.
+    """Settings as TOML for `--config`: `minimal`, those given by the user; `full`, all of them.
 
     Raises:
         ConfigError: a setting is unknown or impossible.
@@ -335,5 +337,5 @@ def dump(asked: "Asked", kind: str) -> str:
     if kind == "minimal":
         return to_toml(asked.values)
     lines = to_toml(recipe).splitlines(keepends=True)
-    # The vocabularies' sizes are known once there is a corpus; fixed here they would not fit it.
+    # The corpus decides the sizes of the vocabularies; fixed sizes might not fit another one.
     return "".join(line for line in lines if not re.match(r"(src|tgt)_vocab_size = ", line))

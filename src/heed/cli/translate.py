@@ -14,7 +14,7 @@ import click
 
 from heed.bundle.outputs import are_one_file, require_not_read
 from heed.cli.command import Session, Text, as_one, command, options
-from heed.cli.doubting import CHOICES, Doubtful, Doubting
+from heed.cli.doubting import Doubtful, Doubting, doubt_option, doubt_options
 from heed.cli.formats import FORMATS, Details, choose_format
 from heed.cli.glossary import note_terms, open_glossary
 from heed.cli.json_input import json_lines
@@ -53,11 +53,11 @@ heed translate -m run/ --json-input --format jsonl < news.jsonl > news.de.jsonl
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """What to translate, where it is not TEXT.
+    """The source of the lines, unless it is TEXT.
 
     Attributes:
         input_path: `-` = standard input.
-        prefix_path: a file of beginnings; None = none.
+        prefix_path: a file of target prefixes; None = none.
         glossary_path: a file of terms; None = none.
         json_input: whether each line is JSON.
         encoding_errors: `strict` or `replace`.
@@ -70,51 +70,53 @@ class Source:
     encoding_errors: str
 
     def inputs(self, text: Sequence[str]) -> list[str]:
-        """The files that are read; with TEXT only those of prefixes and terms."""
+        """The files to read; with TEXT, only those of prefixes and terms."""
         others = filter(None, [self.prefix_path, self.glossary_path])
         return [*([] if text else [self.input_path]), *others]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """What to write, and where.
+    """The content and destination of the output.
 
     Attributes:
         output_path: `-` = standard output.
-        format_name: one of `FORMATS`; None = the simplest that holds what is asked.
+        format_name: one of `FORMATS`; None = the simplest one that can hold the content.
         with_scores: whether each line's score is written.
+        with_confidence: whether each line's confidence is written.
         word_scores: whether each token's log-probability is written.
         alignment: `hard` or `soft`; None = not written.
-        alternatives: distinct translations of a line, beside the first.
+        alternatives: number of distinct translations of a line besides the first.
         verbose: whether each token's probability is shown.
     """
 
     output_path: str
     format_name: str | None
     with_scores: bool
+    with_confidence: bool
     word_scores: bool
     alignment: str | None
     alternatives: int
     verbose: bool
 
-    def details(self, n_best: int | None, *, has_confidence: bool) -> Details:
+    def details(self, n_best: int | None) -> Details:
         """The content of a line of output."""
         return Details(
             n_best=n_best or self.alternatives + 1,
             has_scores=self.with_scores,
             has_word_scores=self.word_scores,
             alignment=self.alignment,
-            has_confidence=has_confidence,
+            has_confidence=self.with_confidence,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batching:
-    """How many lines are read and computed at once; it does not change results.
+    """The number of lines read and computed at once; it does not change results.
 
     Attributes:
-        batch_size: None = the translator's own.
-        batch_type: what it counts: `tokens` or `sentences`.
+        batch_size: None = the translator's default.
+        batch_type: unit of `batch_size`: `tokens` or `sentences`.
         buffer_size: lines read before the first is written.
     """
 
@@ -124,14 +126,13 @@ class Batching:
 
 
 text_option = options("Input and output")
-doubt_option = options("Doubtful lines")
 search_option = options("Search")
 sampling_option = options("Sampling")
 speed_option = options("Speed")
 SHAPES = tuple(FORMATS)
 POSITIVE = click.IntRange(min=1)
 MAX_ALTERNATIVES = 1023
-"""With the translation itself this is the widest beam."""
+"""The widest beam, less the translation itself."""
 
 
 @command("translate", "Translate lines of text.", examples=EXAMPLES)
@@ -146,10 +147,14 @@ MAX_ALTERNATIVES = 1023
 @text_option(
     "--json-input",
     bool,
-    'Each line is a JSON string, or an object with "text" and, if wanted, "id" (kept in jsonl), '
+    'Each line is a JSON string, or an object with "text" and, optionally, "id" (kept in jsonl), '
     '"target_lang", "prefix", "glossary", "protect", "localize_numbers" and "keep_typos".',
 )
-@text_option("--format format_name", SHAPES, "Default: the simplest that holds the output wanted.")
+@text_option(
+    "--format format_name",
+    SHAPES,
+    "Output format; default: the simplest one that can hold the output.",
+)
 @text_option("--with-scores", bool, "Also write each line's score.")
 @text_option("--word-scores", bool, "Also write each token's log-probability.")
 @text_option("--alignment", ("hard", "soft"), "Also write the alignment with the source.")
@@ -163,7 +168,7 @@ MAX_ALTERNATIVES = 1023
 @text_option(
     "--glossary glossary_path",
     str,
-    "File of terms: source, tab, what must stand for it (.csv: commas or ;).",
+    "File of terms: source term, tab, target term (.csv: commas or ;).",
     metavar="FILE",
 )
 @text_option(
@@ -172,24 +177,14 @@ MAX_ALTERNATIVES = 1023
     "Stop at bytes that are not UTF-8, or read them as U+FFFD.",
     default="strict",
 )
-@doubt_option(
-    "--on-doubt",
-    CHOICES,
-    "Keep a doubtful line, mark it with [?], write its source instead, or stop there.",
-    default="keep",
+@doubt_options(
+    ("keep", "mark", "source", "fail"),
+    "Keep a doubtful line, mark it with [?], write its source instead, or stop.",
 )
-@doubt_option("--report report_path", str, "Also write all doubtful lines as JSON.", metavar="FILE")
-@doubt_option("--with-confidence", bool, "Also write how probably each line is right.")
-@doubt_option(
-    "--second-search/--no-second-search",
-    bool,
-    "Search once more where a line is in doubt; default: after heed calibrate.",
-    default=None,
-)
+@doubt_option("--with-confidence", bool, "Also write the probability that each line is right.")
 @as_one(Source, "source")
 @as_one(Output, "output")
 @as_one(Batching, "batching")
-@as_one(Doubting, "doubting")
 @model_options
 @protect_options
 @search_option("-b --beam-size --beam", int, "Hypotheses kept at each step; 1 is greedy.")
@@ -200,22 +195,30 @@ MAX_ALTERNATIVES = 1023
     "Up to N distinct alternative translations of each line.",
     default=0,
 )
-@search_option("--length-penalty --lenpen --normalize", float, "More favors longer text.")
+@search_option(
+    "--length-penalty --lenpen --normalize", float, "Larger values favor longer translations."
+)
 @search_option("--length-formula", ("gnmt", "power", "none"), "Formula of the length penalty.")
 @search_option("--early-stopping", ("first", "bound", "never"), "When a beam search may stop.")
-@search_option("--max-length", int, "Most target tokens.")
-@search_option("--max-length-factor", float, "Most target tokens for each source token …")
-@search_option("--max-length-offset", float, "… and for the whole line on top of these.")
-@search_option("--min-length", int, "Fewest target tokens.")
+@search_option("--max-length", int, "Maximum number of target tokens.")
+@search_option("--max-length-factor", float, "Maximum number of target tokens per source token …")
+@search_option("--max-length-offset", float, "… plus this number for the whole line.")
+@search_option("--min-length", int, "Minimum number of target tokens.")
 @search_option("--no-repeat-ngram-size", int, "No n-gram of this size occurs twice.")
 @search_option("--repetition-penalty", float, "Above 1 avoids tokens written before.")
-@sampling_option("--sample", bool, "Sample; implied by the next four options.", default=None)
-@sampling_option("--temperature", float, "Below 1 is safer, above is wilder.")
-@sampling_option("--top-k", int, "Draw among the k most probable tokens.")
-@sampling_option("--top-p", float, "Draw among the tokens that make up this probability.")
-@sampling_option("--min-p", float, "Draw among tokens with this share of the best one's chance.")
-@sampling_option("--seed", int, "The same seed draws the same.")
-@speed_option("--batch-size", POSITIVE, "How much is computed at once; does not change results.")
+@sampling_option(
+    "--sample", bool, "Sample instead of searching; implied by the next four options.", default=None
+)
+@sampling_option("--temperature", float, "Below 1 favors probable tokens; above 1, rare ones.")
+@sampling_option("--top-k", int, "Sample from the k most probable tokens.")
+@sampling_option(
+    "--top-p", float, "Sample from the most probable tokens with this total probability."
+)
+@sampling_option(
+    "--min-p", float, "Sample from tokens with at least this share of the highest probability."
+)
+@sampling_option("--seed", int, "The same seed gives the same samples.")
+@speed_option("--batch-size", POSITIVE, "Amount computed at once; does not change results.")
 @speed_option("--batch-type", ("tokens", "sentences"), "Unit of --batch-size.", default="tokens")
 @speed_option("--buffer-size", POSITIVE, "Lines read before the first is written.", default=2048)
 @click.pass_obj
@@ -233,21 +236,20 @@ def translate(
 ) -> None:
     """Translate standard input, a file, or TEXT, line by line.
 
-    Every input line becomes exactly one output line, an empty line an empty one; with --n-best or
-    --alternatives several, except in jsonl. When the input pauses, what was read is written.
+    Every input line becomes one output line, or with --n-best or --alternatives several, except
+    in jsonl. An empty line stays empty. When the input pauses, the lines read so far are written.
     """
-    details = output.details(search["n_best"], has_confidence=doubting.with_confidence)
+    details = output.details(search["n_best"])
     write = choose_format(output.format_name, details)
     _check_together(text, source, output, search["n_best"])
     is_interactive = not text and source.input_path == "-" and sys.stdin.isatty()
     replaced: set[int] = set()
     passed_on: deque[dict[str, Any]] = deque()
     with ExitStack() as stack:
-        # A wrong byte does not end an interactive session.
-        is_replacing = is_interactive or source.encoding_errors == "replace"
-        texts, has_paused = _input_lines(
-            stack, text, source.input_path, on_invalid=replaced.add if is_replacing else None
-        )
+        # In an interactive session, an invalid byte is no error.
+        is_strict = source.encoding_errors == "strict" and not is_interactive
+        on_invalid = None if is_strict else replaced.add
+        texts, has_paused = _input_lines(stack, text, source.input_path, on_invalid=on_invalid)
         name = "TEXT" if text else shown_name(source.input_path)
         lines = json_lines(texts, name, passed_on) if source.json_input else texts
         glossary = open_glossary(session, source.glossary_path)
@@ -258,9 +260,9 @@ def translate(
         _set_batch_size(translator, batching)
         doubting.apply(translator)
         writer = stack.enter_context(open_output(output.output_path))
-        doubtful = Doubtful(doubting, stack)
         if is_interactive:
             session.say("Type a line and press Enter; Ctrl-D ends.")
+        doubtful = Doubtful(doubting, stack)
         results = translator.translate_stream(
             doubtful.reading(_flushing(lines, writer)),
             prefixes=_prefixes(stack, source.prefix_path),
@@ -272,8 +274,9 @@ def translate(
             alternatives=output.alternatives,
             **protection.applied(translator) | search,
         )
-        for number, result in enumerate(_noted(session, results, replaced)):
-            result = doubtful.looked_at(result)
+        for number, result in enumerate(
+            _noted(session, map(doubtful.looked_at, results), replaced)
+        ):
             own = replace(details, passed_on=passed_on.popleft()) if passed_on else details
             for row in write(number, result, own):
                 writer.write(row)
@@ -299,7 +302,7 @@ def _check_together(
 
 
 def _require_apart(read: list[str], output: Output, doubting: Doubting) -> None:
-    """Refuse to write over what is read, or two things into one file."""
+    """Refuse to overwrite an input, or to write two outputs to one file."""
     for path in filter(None, [output.output_path, doubting.report_path]):
         require_not_read(path, read)
     if (report := doubting.report_path) and are_one_file(report, output.output_path):
@@ -307,7 +310,7 @@ def _require_apart(read: list[str], output: Output, doubting: Doubting) -> None:
 
 
 def _prefixes(stack: ExitStack, path: str | None) -> Iterator[str] | None:
-    """The lines of a file of prefixes, if there is one."""
+    """The lines of a file of prefixes, if one is given."""
     if not path:
         return None
     return decode_lines(stack.enter_context(open_input(path)), shown_name(path))
@@ -316,7 +319,7 @@ def _prefixes(stack: ExitStack, path: str | None) -> Iterator[str] | None:
 def _input_lines(
     stack: ExitStack, text: tuple[str, ...], path: str, on_invalid: Callable[[int], None] | None
 ) -> tuple[Iterator[str], Callable[[], bool] | None]:
-    """The lines to translate, from TEXT or a file, and whether the next has not arrived yet."""
+    """The lines to translate, from TEXT or a file; and whether the next has not arrived yet."""
     if text:
         return (line for argument in text for line in argument.split("\n")), None
     source = stack.enter_context(open_input(path))
@@ -330,14 +333,14 @@ def _input_lines(
 
 
 def _say_tokens(session: Session | None, writer: LineWriter, result: Translation) -> None:
-    """Print the probability of each token, if there is a session to tell."""
+    """Print the probability of each token, if `session` is given."""
     if session is not None and result.tokens:
         writer.flush()
         session.say("\n".join(token_bars(result)))
 
 
 def _flushing(lines: Iterable[T], writer: LineWriter) -> Iterator[T]:
-    """Pass lines on; flush before a line is read, which may take long."""
+    """Pass lines on, but flush the output before each read, which may take long."""
     writer.flush()
     for line in lines:
         yield line
@@ -345,7 +348,7 @@ def _flushing(lines: Iterable[T], writer: LineWriter) -> Iterator[T]:
 
 
 def _search_options(search: dict[str, Any]) -> dict[str, Any]:
-    """Fields of `DecodeOptions` that were given; the others keep the model's defaults."""
+    """The fields of `DecodeOptions` that were given; the others keep the model's defaults."""
     given = {name: value for name, value in search.items() if value is not None}
     if any(name in given for name in ("temperature", "top_k", "top_p", "min_p")):
         given["sample"] = True
@@ -356,10 +359,10 @@ def _search_options(search: dict[str, Any]) -> dict[str, Any]:
 
 
 def _checked_search(translator: "Translator", search: dict[str, Any]) -> dict[str, Any]:
-    """The options of the search that were given.
+    """The search options that were given.
 
     Raises:
-        UsageError: one is impossible or would change nothing; names its flag.
+        UsageError: one is invalid or would have no effect; names its flag.
     """
     search = checked_search(translator, _search_options(search))
     is_sampled = search.get("sample", translator.options.sample)
@@ -382,7 +385,7 @@ def _set_batch_size(translator: "Translator", batching: Batching) -> None:
 def _noted(
     session: Session, results: Iterator[Translation], replaced: set[int]
 ) -> Iterator[Translation]:
-    """Pass results on, and print remarks afterwards."""
+    """Pass results on, and print remarks at the end."""
     of_terms: list[Translation] = []
     counts = dict.fromkeys(("split", "max_length", "replaced_bytes"), 0)
     for number, result in enumerate(results, start=1):

@@ -1,15 +1,17 @@
-"""`heed translate-file`: a page, a document or subtitles; what is no text is kept.
+"""`heed translate-file`: translate a page, a document or subtitles, and keep the rest unchanged.
 
 The formats are in `documents/files.py`.
 """
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
-from heed.bundle.outputs import STANDARD, require_not_read
+from heed.bundle.outputs import STANDARD, are_one_file, require_not_read
 from heed.cli.command import Session, command, options
+from heed.cli.doubting import Doubtful, Doubting, doubt_options
 from heed.cli.glossary import note_terms, open_glossary
 from heed.cli.models import (
     ModelFlags,
@@ -37,11 +39,15 @@ option = options("Options")
 @click.argument("output_path", metavar="OUT")
 @model_options
 @protect_options
+@doubt_options(
+    ("keep", "source", "fail"),
+    "Keep a doubtful text, write its source instead, or stop.",
+)
 @option("-b --beam-size --beam", int, "Hypotheses kept at each step; 1 is greedy.")
 @option(
     "--glossary glossary_path",
     str,
-    "Lines of source term and target term, with a tab between them (.csv: a comma).",
+    "File of terms: source term, tab, target term (.csv: a comma).",
     metavar="FILE",
 )
 @click.pass_obj
@@ -52,14 +58,15 @@ def translate_file(
     output_path: str,
     opening: ModelFlags,
     protection: Protection,
+    doubting: Doubting,
     beam_size: int | None,
     glossary_path: str | None,
 ) -> None:
     """Translate the text of a file and write it as a file of the same format.
 
-    IN is plain text, HTML, XML, Markdown, SubRip or WebVTT subtitles, a gettext catalog, a document
-    of Office (.docx, .pptx) or OpenDocument, or an EPUB book; its ending says which. OUT may be -,
-    standard output.
+    IN is plain text, HTML, XML, Markdown, SubRip or WebVTT subtitles, a gettext catalog, an Office
+    document (.docx, .pptx), an OpenDocument file or an EPUB book; its suffix tells which. OUT may
+    be -, standard output.
     """
     if input_path == STANDARD:
         raise UsageError(
@@ -71,17 +78,24 @@ def translate_file(
     document = open_document(Path(input_path).name, read_bytes(Path(input_path)))
     glossary = open_glossary(session, glossary_path)
     inputs = [input_path, *([glossary_path] if glossary_path else []), *protection.inputs]
-    require_not_read(output_path, [*inputs, *model_files(opening.model)])
+    for path in filter(None, [output_path, doubting.report_path]):
+        require_not_read(path, [*inputs, *model_files(opening.model)])
+    if (report := doubting.report_path) and are_one_file(report, output_path):
+        raise UsageError(f"--report and OUT are both {report}: each needs its own file.")
     translator, target_lang = load_translator(session, opening)
+    doubting.apply(translator)
     search = checked_search(translator, {"beam_size": beam_size})
-    translations = translator.translate(
-        [segment.text for segment in document.segments],
-        target_lang=target_lang,
-        alignment=any(s.needs_alignment for s in document.segments),
-        glossary=glossary,
-        **protection.applied(translator),
-        **search,
-    )
+    with ExitStack() as stack:
+        doubtful = Doubtful(doubting, stack, unit="text")
+        found = translator.translate(
+            list(doubtful.reading(segment.text for segment in document.segments)),
+            target_lang=target_lang,
+            alignment=any(s.needs_alignment for s in document.segments),
+            glossary=glossary,
+            **protection.applied(translator),
+            **search,
+        )
+        translations = [doubtful.looked_at(each) for each in found]
     note_terms(session, translations)
     written = document.join(translations)
     if output_path == STANDARD:
@@ -90,4 +104,6 @@ def translate_file(
     else:
         name = output_path
         write_atomically(output_path, written, follow_links=True)
-    session.say(f"{name}: {len(document.segments)} texts translated")
+    n_texts = len(translations)
+    session.say(f"{name}: {n_texts:,} text{'s' * (n_texts != 1)} translated")
+    doubtful.summarize(session)

@@ -1,4 +1,4 @@
-"""`heed vectors`: learn word vectors, and ask for neighbors and analogies in any vectors."""
+"""`heed vectors`: learn word vectors, and print neighbors and analogies in any vectors."""
 
 import json
 import re
@@ -40,31 +40,38 @@ learning_option = options("Learning")
 
 @command("train", "Learn word vectors from text.", examples=TRAIN_EXAMPLES)
 @option(
-    "--text", str, "File to learn from; may be given more than once.", multiple=True, metavar="FILE"
+    "--text", str, "File to learn from; may be given several times.", multiple=True, metavar="FILE"
 )
 @option("--out", str, "File to write, in word2vec's text format.", metavar="V", required=True)
 @option("--force", bool, "Replace word vectors that V holds.")
 @option("--lowercase", bool, "Read The as the.")
-@option("--split-punctuation", bool, "Make signs words of their own.")
+@option("--split-punctuation", bool, "Treat punctuation marks as words.")
 @learning_option("--kind", get_args(Kind), "counts = PPMI and SVD.", default=VectorsConfig.kind)
-@learning_option("--size", int, "Numbers a vector.", default=VectorsConfig.size)
-@learning_option("--window", int, "Most words to each side.", default=VectorsConfig.window)
+@learning_option("--size", int, "Numbers in a vector.", default=VectorsConfig.size)
 @learning_option(
-    "--negative", int, "Random words against each one.", default=VectorsConfig.negative
+    "--window", int, "Maximum number of words on each side.", default=VectorsConfig.window
 )
-@learning_option("--epochs", int, "Times that the text is read.", default=VectorsConfig.epochs)
-@learning_option("--min-count", int, "Leave rarer words out.", default=VectorsConfig.min_count)
 @learning_option(
-    "--sample", float, "Share above which words are thinned out.", default=VectorsConfig.sample
+    "--negative", int, "Random words drawn for each target word.", default=VectorsConfig.negative
 )
-@learning_option("--learning-rate", float, "At the start.", default=VectorsConfig.learning_rate)
+@learning_option("--epochs", int, "Passes over the text.", default=VectorsConfig.epochs)
+@learning_option("--min-count", int, "Leave out rarer words.", default=VectorsConfig.min_count)
+@learning_option(
+    "--sample",
+    float,
+    "Leave out at random words with a larger share of the text.",
+    default=VectorsConfig.sample,
+)
+@learning_option(
+    "--learning-rate", float, "Learning rate at the start.", default=VectorsConfig.learning_rate
+)
 @learning_option(
     "--threads",
     Threads(1, 1024),
-    "More than 1: not the same each time.",
+    "CPU threads; with more than 1, results differ from run to run.",
     default=VectorsConfig.threads,
 )
-@learning_option("--seed", int, "The same seed, the same vectors.", default=VectorsConfig.seed)
+@learning_option("--seed", int, "The same seed gives the same vectors.", default=VectorsConfig.seed)
 @click.pass_obj
 def train(
     session: Session,
@@ -78,8 +85,8 @@ def train(
 ) -> None:
     """Learn a vector for each word of a text, and write them to V.
 
-    A word is what stands between blanks; a line is read by itself. Text without blanks between
-    words can be cut with heed spm-encode.
+    Words are separated by blanks; each line is read separately. Text without blanks between words
+    can be split with heed spm-encode.
     """
     from heed.cli.progress import Display
     from heed.vectors.corpus import split_words
@@ -116,14 +123,14 @@ def train(
 @command("nearest", "Print the words nearest to a word.", examples=NEAREST_EXAMPLES)
 @click.argument("vectors", metavar="V")
 @click.argument("word", type=Text())
-@option("-k --count", click.IntRange(min=1), "Words to print.", default=10)
-@option("--side", ("source", "target"), "Whose embeddings of a model.")
+@option("-k --count", click.IntRange(min=1), "Number of words to print.", default=10)
+@option("--side", ("source", "target"), "Side of a model whose embeddings are used.")
 @option("--json as_json", bool, "Print JSON.")
 def nearest(vectors: str, word: str, count: int, side: str | None, as_json: bool) -> None:
     """Print the words whose vectors have the nearest directions, with the cosines of the angles.
 
-    V is a file of word vectors (word2vec's text format or GloVe's, compressed or not) or a model
-    folder: then its embeddings are read.
+    V is a file of word vectors (in the text format of word2vec or GloVe, compressed or not) or a
+    model folder, whose embeddings are read.
     """
     from heed.vectors import table
 
@@ -135,15 +142,15 @@ def nearest(vectors: str, word: str, count: int, side: str | None, as_json: bool
 @click.argument("word", type=Text(), metavar="A")
 @click.argument("minus", type=Text(), metavar="B")
 @click.argument("plus", type=Text(), metavar="C")
-@option("-k --count", click.IntRange(min=1), "Words to print.", default=10)
-@option("--side", ("source", "target"), "Whose embeddings of a model.")
+@option("-k --count", click.IntRange(min=1), "Number of words to print.", default=10)
+@option("--side", ("source", "target"), "Side of a model whose embeddings are used.")
 @option("--json as_json", bool, "Print JSON.")
 def analogy(
     vectors: str, word: str, minus: str, plus: str, count: int, side: str | None, as_json: bool
 ) -> None:
     """Print the words nearest to A − B + C, without these three: king man woman gives queen.
 
-    V is a file of word vectors or a model folder, as of heed vectors nearest.
+    V is a file of word vectors or a model folder, as for heed vectors nearest.
     """
     from heed.vectors import table
 
@@ -164,7 +171,7 @@ def open_vectors(name: str, side: str | None) -> "WordVectors":
     """The vectors of a file, or the embeddings of a model.
 
     Raises:
-        UsageError: a side is asked for, but a file has none.
+        UsageError: `side` is given, but the vectors come from a file.
         DataError: the file is missing or malformed.
         FormatError: the folder holds no model.
     """
@@ -180,7 +187,7 @@ def open_vectors(name: str, side: str | None) -> "WordVectors":
 
 
 def _config(settings: dict[str, Any]) -> VectorsConfig:
-    """The settings that the flags name; a mistake in one names its flag."""
+    """The settings given by flags; an error in one names its flag."""
     assert settings.keys() == {field.name for field in fields(VectorsConfig)}
     try:
         return VectorsConfig(**settings)

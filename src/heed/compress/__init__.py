@@ -1,1 +1,1 @@
-"""Smaller and faster models: students, int8, shortlists."""
+"""Smaller and faster models: distilled students, pruning, shortlists."""

@@ -1,6 +1,6 @@
 """Find the smallest shortlist with which at most a given share of translations changes.
 
-`lexicon.py` learns the lists; `engine/shortlist.py` uses them.
+`lexicon.py` learns the lists; `engine/shortlist.py` applies them.
 """
 
 import math
@@ -33,17 +33,17 @@ def try_shortlists(
     lines: Sequence[Line],
     max_changed: float,
 ) -> Iterator[tuple[Shortlist, bool]]:
-    """Translate with one shortlist after the other until one is accepted.
+    """Translate with one shortlist after another until one is accepted.
 
     Args:
         translator: with the engine, and no shortlist.
-        shortlists: from the smallest.
-        lines: development sentences; their translations are compared.
+        shortlists: shortlists, the smallest first.
+        lines: development sentences, whose translations are compared.
         max_changed: the share of translations that may differ, 0 to 1.
 
     Yields:
-        Each shortlist with its measurements, and whether it is accepted, as only the last one can
-        be. A list that changes too much is given up as soon as that is certain.
+        Each shortlist with its measurements, and whether it is accepted; only the last one can be.
+        A list is abandoned as soon as it has certainly changed too many translations.
     """
     before = [found.text for found in translator.translate(lines)]
     sample = [
@@ -66,10 +66,10 @@ def try_shortlists(
 
 
 def rest_logit_of(shortlist: Shortlist, sample: Sample) -> float:
-    """The logit of the rest column that has, on average, the probability of the ids left out.
+    """The logit of the rest column that matches, on average, the probability of the ids left out.
 
     Args:
-        shortlist: without it.
+        shortlist: a shortlist without a rest logit.
         sample: log-probs over the whole vocabulary.
     """
     left_out = stand_in = 0.0
@@ -87,7 +87,7 @@ def rest_logit_of(shortlist: Shortlist, sample: Sample) -> float:
 
 
 def _measured(translator: Translator, line: Line, text: str) -> tuple[Ids, Floats]:
-    """One line of a sample."""
+    """One line of a `Sample`."""
     reader, vocab = translator.reader, translator.tgt_vocab
     pair = read_pair(reader, line.text, text, reader.tag(line.target_lang))
     src, tgt_in = np.array(pair.src_ids), np.array([vocab.bos_id, *pair.prefix])
@@ -95,7 +95,7 @@ def _measured(translator: Translator, line: Line, text: str) -> tuple[Ids, Float
 
 
 def _texts(translator: Translator, shortlist: Shortlist, lines: Sequence[Line]) -> Iterator[str]:
-    """Translations with a shortlist."""
+    """Translate with a shortlist."""
     assert isinstance(translator.model, Engine)
     shortened = copy(translator)
     shortened.model = translator.model.with_shortlist(shortlist)

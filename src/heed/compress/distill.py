@@ -1,8 +1,8 @@
 """A student's training data: its teacher's translations, made once and kept in the run folder.
 
-`teacher/` in the run folder holds `made-from.json`, written first; then a file for each portion
-translated, so that nothing is translated twice; at the end the pairs, and last `lesson.json`.
-`train/run/run.py` trains on it. Source: Kim and Rush 2016, "Sequence-Level Knowledge
+`teacher/` in the run folder first gets `made-from.json`, then a file for each portion translated,
+so that nothing is translated twice. The pairs follow at the end, and `lesson.json` last.
+`train/run/run.py` trains on them. Source: Kim and Rush 2016, "Sequence-Level Knowledge
 Distillation".
 """
 
@@ -47,29 +47,30 @@ OWN_FILES = (*VOCAB_FILES, MADE_FROM, SCORES, LESSON, "portion-*.json", "train.*
 """All files in the folder of a lesson; `*` stands for any characters."""
 
 TIME_SHARE = 0.4
-"""Most of the time given that translating may take."""
+"""Largest share of the time limit that translating may take."""
 
 PORTION = 512
-"""Sentences translated and kept together; a pause waits for one portion at most."""
+"""Sentences translated and saved together; a pause waits for at most one portion."""
 
 DEV_LINES = 500
-"""Development sentences by which teacher and student are compared."""
+"""Development sentences on which teacher and student are compared."""
 
 ROUNDING_S = 1.0
-"""Set aside at the end, to round the student to int8."""
+"""Seconds reserved at the end for rounding the student to int8."""
 
 INHERITED = ("max_chars", "max_ratio", "keep_copies", "keep_duplicates", "max_length")
-"""Settings of the teacher's corpus that hold for the student's."""
+"""Settings of the teacher's corpus that are also used for the student's."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """What the teacher is to translate.
+    """The sentences for the teacher to translate.
 
     Attributes:
-        pairs: a new iterator at each call, always in the same order; an empty target is unknown.
-        dev: development pairs; none = some pairs are set aside.
-        n_pairs: how many there are; None = unknown.
+        pairs: returns a new iterator at each call, always in the same order; the target of a pair
+            without a known translation is empty.
+        dev: development pairs; none = some of `pairs` are held out.
+        n_pairs: number of pairs; None = unknown.
     """
 
     pairs: Callable[[], Iterator[Pair]]
@@ -79,17 +80,17 @@ class Sources:
 
 @dataclass(frozen=True, kw_only=True)
 class Lesson:
-    """The teacher's translations: everything a student's training needs, without the teacher.
+    """The teacher's translations: all that a student's training needs, without the teacher.
 
     Attributes:
-        folder: of the files and vocabularies.
-        seconds: of translating, over all starts of the command.
-        n_translated: pairs with the teacher's translation.
-        n_real: pairs that it did not reach, with the corpus's own translation.
+        folder: holds the files and vocabularies.
+        seconds: time spent translating, over all runs of the command.
+        n_translated: number of pairs with the teacher's translation.
+        n_real: number of pairs that the teacher did not reach, with the corpus's own translation.
         train: source and target language of each pair of training files.
-        dev: the same of the development files.
-        tokenizer: kind of the vocabularies, and whether one serves both sides.
-        scores: the teacher's, by `measure`; empty without development pairs.
+        dev: source and target language of each pair of development files.
+        tokenizer: kind of the vocabularies, and whether both sides share one.
+        scores: the teacher's scores from `measure`; empty without development pairs.
     """
 
     folder: Path
@@ -103,7 +104,7 @@ class Lesson:
 
     @property
     def corpus(self) -> Corpus:
-        """The pairs, as training reads them."""
+        """The pairs, in the form that training reads."""
         train, dev = (
             tuple(
                 ParallelFiles(
@@ -121,15 +122,15 @@ class Lesson:
 def training_seconds(
     time_s: float | None, spent_s: float, scores: dict[str, float]
 ) -> float | None:
-    """The time left for the student after the teacher's part.
+    """The time left for the student after the teacher has translated.
 
     Args:
-        time_s: for all; None = no limit.
-        spent_s: on translating.
-        scores: the teacher's; measuring the student at the end takes no longer.
+        time_s: limit for both; None = no limit.
+        spent_s: time spent on translating.
+        scores: the teacher's; measuring the student at the end takes at most as long.
 
     Raises:
-        ConfigError: nothing is left.
+        ConfigError: no time is left.
     """
     if time_s is None:
         return None
@@ -145,16 +146,16 @@ def training_seconds(
 def made_from(
     teacher: Path, files: Sequence[str], dev: Sequence[str], **choices: Any
 ) -> dict[str, str]:
-    """The facts that decide a lesson.
+    """The facts that determine a lesson, for comparison with those of an earlier run.
 
     Args:
         teacher: model or run folder.
         files: text to translate instead of the teacher's own corpus.
         dev: development files, source and target in turn.
-        **choices: other options that decide it.
+        **choices: other options that determine it.
 
     Raises:
-        ConfigError: there is neither text nor a corpus.
+        ConfigError: neither text nor a corpus is given.
     """
     if not files and not _is_run(teacher):
         raise ConfigError(
@@ -171,7 +172,7 @@ def made_from(
 
 
 def require_own(out: Path) -> None:
-    """Refuse a folder that holds something else.
+    """Refuse a folder that holds something other than a `heed distill` run.
 
     Raises:
         RunError: names what is in it.
@@ -181,10 +182,10 @@ def require_own(out: Path) -> None:
 
 
 def recall(out: Path, wanted: dict[str, str]) -> Lesson | None:
-    """The lesson in a run folder; None if it is not complete.
+    """Load the lesson of a run folder; None if it is not complete.
 
     Raises:
-        RunError: the folder was started from other facts.
+        RunError: the folder was started with other facts.
     """
     folder = out / TEACHER
     path = folder / MADE_FROM
@@ -196,12 +197,12 @@ def recall(out: Path, wanted: dict[str, str]) -> Lesson | None:
 
 
 def begin(out: Path, wanted: Mapping[str, str]) -> None:
-    """Keep the facts that decide the lesson of a run folder, for `recall`."""
+    """Save the facts that determine the lesson of a run folder, for `recall`."""
     write_atomically(out / TEACHER / MADE_FROM, to_json(wanted))
 
 
 def inherited_settings(teacher: Path) -> dict[str, Any]:
-    """How the teacher's corpus was cleaned, as settings of `[data]`."""
+    """The cleaning of the teacher's corpus, as settings of `[data]`."""
     path = teacher / RECIPE_FILE
     found = read_toml(path).get("data", {}) if path.exists() else {}
     return {key: found[key] for key in INHERITED if key in found}
@@ -215,18 +216,18 @@ def find_sources(
     target_lang: str | None,
     config: DataConfig,
 ) -> Sources:
-    """The text to translate: these files, or else the teacher's training text.
+    """The text to translate: the given files, or else the teacher's training text.
 
     Args:
         teacher: model or run folder.
         translator: the teacher.
-        files: a sentence a line.
+        files: text files with one sentence a line.
         dev_files: source and target in turn; none = those of the teacher's run.
-        target_lang: only into this one; None = into each that the teacher knows.
-        config: cleans the files' lines.
+        target_lang: the only target language; None = every one that the teacher has.
+        config: settings for cleaning the lines of the files.
 
     Raises:
-        ConfigError: the teacher does not translate into `target_lang`, or it must be given.
+        ConfigError: the teacher does not translate into `target_lang`, or needs one.
         DataError: there is nothing to translate.
     """
     languages = translator.reader.target_langs
@@ -276,22 +277,22 @@ def teach(
     report: Report = lambda event: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Lesson | None:
-    """Translate while there is time, continuing earlier work; then write the pairs for training.
+    """Translate until the time is up, continuing earlier work, then write the training pairs.
 
     Args:
         translator: the teacher.
-        sources: what to translate.
+        sources: the sentences to translate.
         out: the run folder.
-        time_s: for all; translating takes `TIME_SHARE` of it at most, over all starts, but
-            the first portion is translated in any case. None = no limit.
-        started_at: on `clock`, the start of this call.
-        beam_size: of the search.
-        should_stop: asked before each portion.
-        report: gets an event `translated` for each portion.
-        clock: seconds that only grow.
+        time_s: limit for all of distillation. Translating takes at most `TIME_SHARE` of it, over
+            all runs, but at least one portion is always translated. None = no limit.
+        started_at: the start of this call, by `clock`.
+        beam_size: beam of the teacher's search.
+        should_stop: called before each portion.
+        report: receives a `translated` event for each portion.
+        clock: a monotonic clock in seconds.
 
     Returns:
-        The lesson; None if it was stopped before: the same call goes on.
+        The lesson, or None if it was stopped before the end; the same call then continues.
 
     Raises:
         ConfigError: no time is left for the student.
@@ -316,7 +317,7 @@ def teach(
         n_done += len(found)
         numbers = {"seconds": spent_s, "left_s": limit_s - spent_s}
         report({"kind": "translated", "done": n_done, "of": sources.n_pairs, **numbers})
-    training_seconds(time_s, before_s + clock() - started_at, scores)  # or it ends here, to go on
+    training_seconds(time_s, before_s + clock() - started_at, scores)  # raises if none is left
     facts: dict[str, Any] = {"scores": scores, **_write(translator, sources, folder)}
     facts["seconds"] = before_s + clock() - started_at
     write_atomically(folder / LESSON, to_json(facts))
@@ -339,7 +340,7 @@ def _translated(translator: Translator, pairs: Sequence[Pair], beam_size: int) -
 
 
 def measure(translator: Translator, dev: Sequence[Pair]) -> dict[str, float]:
-    """BLEU and chrF of greedy translations, source words a second, and the seconds it took."""
+    """BLEU and chrF of greedy translations, source words per second, and the seconds it took."""
     pairs = dev[:: -(-len(dev) // DEV_LINES)]
     started_at = time.monotonic()
     found = _translated(translator, pairs, beam_size=1)
@@ -356,7 +357,7 @@ def measure(translator: Translator, dev: Sequence[Pair]) -> dict[str, float]:
 
 
 def round_off(out: Path) -> None:
-    """Put int8 weights beside a finished student's own, unless they are there."""
+    """Write int8 weights beside a finished student's own, unless they are there."""
     if INT8 in read_manifest(out).files:
         return
     save_rounded(load_bundle(out))
@@ -376,7 +377,7 @@ def _is_run(teacher: Path) -> bool:
 
 
 def _learned(run: Prepared, translator: Translator, target_lang: str) -> Iterator[Pair]:
-    """The pairs that the teacher learned from, shuffled: there may not be time for all."""
+    """The teacher's training pairs, shuffled, because there may not be time for all."""
     vocab, store = run.src_vocab, run.train
     by_tag = {vocab.language_id(language): language for language in run.target_langs}
     sources = {pair.target_lang: pair.source_lang for pair in run.dev}
@@ -397,20 +398,20 @@ def _learned(run: Prepared, translator: Translator, target_lang: str) -> Iterato
 def _lines(
     files: Sequence[str], into: Pair, dev: Iterable[Pair], config: DataConfig
 ) -> Iterator[Pair]:
-    """The lines of files that are worth translating."""
+    """The lines of the files that pass the cleaning."""
     lines = (
         replace(into, src=line, tgt=line, line=number, origin=name)
         for name in files
         for number, line in enumerate(read_lines(name), start=1)
     )
-    # Without a translation yet, a sentence counts as a copy of itself: that is fine.
+    # A sentence without a translation is read as a copy of itself, which is right here.
     config = replace(config, keep_copies=True)
     for pair in clean(lines, config, CleanReport(), extra_rules=[shared_with(dev, "dev")]):
         yield replace(pair, tgt="")
 
 
 def _scores(translator: Translator, dev: list[Pair], folder: Path) -> dict[str, float]:
-    """The teacher's scores, measured once."""
+    """The teacher's scores, measured once and then read from a file."""
     path = folder / SCORES
     if not path.exists():
         write_atomically(path, to_json(measure(translator, dev) if dev else {}))
@@ -418,7 +419,7 @@ def _scores(translator: Translator, dev: list[Pair], folder: Path) -> dict[str, 
 
 
 def _write(translator: Translator, sources: Sources, folder: Path) -> dict[str, Any]:
-    """Write vocabularies and pairs; returns what `Lesson` says of them.
+    """Write vocabularies and pairs; returns the fields of `Lesson` that describe them.
 
     Raises:
         DataError: every translation is empty.
@@ -431,7 +432,7 @@ def _write(translator: Translator, sources: Sources, folder: Path) -> dict[str, 
         texts = chain.from_iterable(portion["translations"] for portion in _portions(folder))
         for pair in sources.pairs():
             text = next(texts, None)
-            # An empty translation counts as not reached.
+            # An empty translation counts as not translated.
             if text or pair.tgt:
                 counts["n_translated" if text else "n_real"] += 1
                 yield replace(pair, tgt=text or pair.tgt)

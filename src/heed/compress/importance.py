@@ -1,7 +1,7 @@
 """How much each attention head and each feed-forward feature of a model matters.
 
-Both measures put a gate on what a unit passes on: `importance` takes the loss's gradient by the
-gate, `ablation` the loss with the gate shut. `prune.py` removes units for good.
+Both measures multiply the output of a unit by a gate: `importance` is the loss's gradient with
+respect to the gate, `ablation` the loss with the gate at 0. `prune.py` removes units for good.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,14 +26,14 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Sublayer:
-    """Units side by side: the heads of an attention sublayer, or the features of a feed-forward.
+    """A sublayer and its parallel units: attention heads, or feed-forward features.
 
     Attributes:
-        name: of the sublayer in the plan, such as `decoder.0.cross_attention`.
+        name: the sublayer's name in the plan, such as `decoder.0.cross_attention`.
         kind: `heads` or `features`.
         n_units: how many there are.
-        readers: the module that reads what the units pass on, the numbers of one behind another;
-            several where layers share these weights.
+        readers: the module that reads the outputs of the units, concatenated; several modules where
+            layers share these weights.
     """
 
     name: str
@@ -43,9 +43,9 @@ class Sublayer:
 
 
 def sublayers(config: AnyConfig) -> list[Sublayer]:
-    """The sublayers with units, in the order of the plan; of layers that share weights, the first.
+    """The sublayers with units, in the order of the plan; the first of those that share weights.
 
-    None where the family has no heads.
+    The result is empty if the family has no heads.
     """
     found: dict[str, Sublayer] = {}
     for weight in plan(config):
@@ -67,11 +67,11 @@ def sublayers(config: AnyConfig) -> list[Sublayer]:
 
 @contextmanager
 def gated(model: nn.Module, gates: Mapping[str, Tensor]) -> Iterator[None]:
-    """Multiply what units pass on by their gates inside the block.
+    """Multiply the outputs of units by their gates inside the block.
 
     Args:
         model: the model.
-        gates: by the name of a reader, `(batch, n_units)` or `(1, n_units)`.
+        gates: by the name of a module in `readers`, `(batch, n_units)` or `(1, n_units)`.
     """
 
     def through(gate: Tensor) -> Callable[[nn.Module, tuple[Tensor, ...]], Tensor]:
@@ -96,16 +96,16 @@ def gated(model: nn.Module, gates: Mapping[str, Tensor]) -> Iterator[None]:
 def importance(
     model: TorchNetwork, batches: Sequence[Batch], chosen: Sequence[Sublayer], *, pad_id: int
 ) -> dict[str, Scores]:
-    """I_u = E_x |∂L(x) / ∂ξ_u|, the mean over sequences x, with the gate ξ_u of a unit at 1.
+    """I_u = E_x |∂L(x) / ∂ξ_u|: the mean over sequences x, for the gate ξ_u of unit u, at ξ_u = 1.
 
     Args:
         model: in evaluation mode, on the CPU.
         batches: sequences with labels.
-        chosen: sublayers to look at.
-        pad_id: fills the short rows.
+        chosen: the sublayers to measure.
+        pad_id: the id that pads short rows.
 
     Returns:
-        By the name of the sublayer, a number a unit `(n_units,)`.
+        For the name of each sublayer, one number per unit `(n_units,)`.
 
     Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?", section 4.1.
     """
@@ -122,7 +122,7 @@ def importance(
                 device=torch.device("cpu"),
                 dtype=torch.float32,
             )
-        # A row's gates act on that row alone: one pass gives the gradients of every sequence.
+        # A row's gates affect that row alone, so one pass gives the gradients of every sequence.
         gradients = torch.autograd.grad(loss, gates)
         for each, gradient in zip(chosen, gradients, strict=True):
             totals[each.name] += gradient.abs().sum(dim=0).double().numpy()
@@ -133,10 +133,10 @@ def importance(
 def ablation(
     model: TorchNetwork, batches: Sequence[Batch], chosen: Sequence[Sublayer], *, pad_id: int
 ) -> dict[str, Scores]:
-    """The loss with each unit switched off, in nats a token.
+    """The loss with each unit switched off, in nats per token.
 
     Returns:
-        By the name of the sublayer, a number a unit `(n_units,)`.
+        For the name of each sublayer, one number per unit `(n_units,)`.
     """
     found: dict[str, Scores] = {}
     for each in chosen:
@@ -151,7 +151,7 @@ def ablation(
 
 
 def by_reader(chosen: Sequence[Sublayer], gates: Sequence[Tensor]) -> dict[str, Tensor]:
-    """The gate of each sublayer in front of all its readers, for `gated`."""
+    """Map each reader of a sublayer to the sublayer's gate, for `gated`."""
     return {
         reader: gate for each, gate in zip(chosen, gates, strict=True) for reader in each.readers
     }
@@ -161,7 +161,7 @@ def by_reader(chosen: Sequence[Sublayer], gates: Sequence[Tensor]) -> dict[str, 
 def sequence_losses(
     model: TorchNetwork, batches: Sequence[Batch], *, pad_id: int
 ) -> tuple[Scores, Scores]:
-    """Negative log-likelihood and labels of each sequence, both `(n_sequences,)`."""
+    """Negative log-likelihood and number of labels of each sequence, both `(n_sequences,)`."""
     nll, n_tokens = [], []
     for batch in batches:
         logits = model.logits(model(batch.src, batch.tgt_in, batch.src_mask))
@@ -176,13 +176,13 @@ def sequence_losses(
 def difference_of_losses(
     before: Scores, after: Scores, n_tokens: Scores, *, resamples: int = 1000, seed: int = 12345
 ) -> tuple[float, float, float]:
-    """How much the loss a token grows, and the middle 95 % over sequences drawn anew.
+    """The increase of the loss per token, and its 95 % bootstrap interval over sequences.
 
     Args:
         before: negative log-likelihood of each sequence, `(n_sequences,)`.
-        after: the same of another model.
-        n_tokens: labels of each sequence, `(n_sequences,)`.
-        resamples: times that as many sequences are drawn, with replacement.
+        after: the same, for another model.
+        n_tokens: number of labels of each sequence, `(n_sequences,)`.
+        resamples: number of resampled sets, drawn with replacement and as large as the original.
         seed: decides the draws.
 
     Source: paired bootstrap resampling, Koehn 2004.

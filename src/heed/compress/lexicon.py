@@ -1,4 +1,4 @@
-"""Which target pieces translate which source pieces, learned from sentence pairs.
+"""Learn from sentence pairs which target pieces translate which source pieces.
 
 Source: Brown et al. 1993, section 4.1 (model 1), with an empty source word.
 """
@@ -18,14 +18,14 @@ from heed.engine.shortlist import Shortlist
 from heed.text.vocab import Vocab
 
 MAX_LINKS = 1 << 25
-"""Pairs of a source and a target piece looked at: bounds memory (half a gigabyte) and time (half a
-minute); some 150,000 short sentence pairs."""
+"""Most links of a source and a target piece that are read: bounds memory (half a gigabyte) and time
+(half a minute); some 150,000 short sentence pairs."""
 
 EACH = 100
 """Most target pieces for one source piece."""
 
 FIRST_ALWAYS = 125
-"""The most frequent target pieces in the smallest shortlist; each after it has twice as many."""
+"""The most frequent target pieces in the smallest shortlist; each next list has twice as many."""
 
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
 
@@ -34,15 +34,15 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Lexicon:
-    """Translations of pieces, and how frequent the target's are.
+    """Translations of pieces, and the target pieces by frequency.
 
     Attributes:
         src: source id of each entry, ascending, `(n_entries,)`.
-        tgt: target id of each entry, the most probable of a source id first, `(n_entries,)`.
+        tgt: target id of each entry, the most probable of each source id first, `(n_entries,)`.
         frequent: target ids that occur, the most frequent first, `(n_seen,)`.
-        needed: target ids that are in every shortlist: the end, and bytes that occur.
-        src_vocab_size: source ids.
-        tgt_vocab_size: target ids.
+        needed: target ids in every shortlist: the end of sentence, and bytes that occur.
+        src_vocab_size: number of source ids.
+        tgt_vocab_size: number of target ids.
     """
 
     src: Numbers
@@ -54,19 +54,19 @@ class Lexicon:
 
     @classmethod
     def learn(cls, pairs: Store, src_vocab: Vocab, tgt_vocab: Vocab) -> Self:
-        """Read pairs, as many as `MAX_LINKS` allows, in random order.
+        """Learn from pairs in random order, as many as `MAX_LINKS` allows.
 
         Args:
             pairs: ids without special pieces.
-            src_vocab: pieces of their sources.
-            tgt_vocab: pieces of their targets.
+            src_vocab: vocabulary of the sources.
+            tgt_vocab: vocabulary of the targets.
         """
         keys, links = read_links(pairs, src_vocab.size, tgt_vocab.size, at_most=MAX_LINKS)
         src, tgt = np.divmod(keys, tgt_vocab.size)
         chances = estimate(links, src)
         same = _same_pieces(src_vocab, tgt_vocab)
         src, tgt = np.append(src, same[:, 0]), np.append(tgt, same[:, 1])
-        # A name is often copied, even if the pairs do not contain it: so copies come first.
+        # Names are often copied, even if no pair contains them, so copies come first.
         order = np.lexsort((-np.append(chances, np.full(len(same), 2.0)), src))
         order = order[src[order] < src_vocab.size]
         counts = np.zeros(tgt_vocab.size, np.int64)
@@ -87,7 +87,7 @@ class Lexicon:
         )
 
     def shortlists(self) -> Iterator[Shortlist]:
-        """Shortlists from the smallest, with `FIRST_ALWAYS` pieces for all, to the largest."""
+        """Shortlists from the smallest, with `FIRST_ALWAYS` common pieces, to the largest."""
         n_always = FIRST_ALWAYS
         while n_always < len(self.frequent):
             yield self.shortlist(n_always)
@@ -98,8 +98,8 @@ class Lexicon:
         """Make a shortlist.
 
         Args:
-            n_always: the most frequent target pieces, whatever the source.
-            n_each: the most probable translations of each source piece.
+            n_always: number of most frequent target pieces that are allowed for any source.
+            n_each: number of most probable translations of each source piece.
         """
         always = np.union1d(self.frequent[:n_always], self.needed)
         rank = np.arange(len(self.src)) - np.searchsorted(self.src, self.src)
@@ -115,7 +115,7 @@ class Lexicon:
 
 
 def _same_pieces(src_vocab: Vocab, tgt_vocab: Vocab) -> Numbers:
-    """Ids of pieces that both sides have, `(n, 2)`."""
+    """Ids of the pieces that both vocabularies have, `(n, 2)`."""
     ids = {piece: id for id, piece in enumerate(tgt_vocab.pieces(range(tgt_vocab.size)))}
     controls = {*tgt_vocab.control_ids}
     same = [

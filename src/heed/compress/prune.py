@@ -1,7 +1,7 @@
 """Remove the least important heads and features of a model: a smaller model of the same family.
 
-Every attention sublayer loses as many heads, and every feed-forward as many features, so that the
-config stays a plain one; each keeps its own most important ones.
+Every attention sublayer loses the same number of heads, and every feed-forward the same number of
+features, so that the config stays a plain one. Each sublayer keeps its most important units.
 
 Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?", section 4.
 """
@@ -24,14 +24,14 @@ from heed.model.families import plan, stored_shapes, with_all_names
 from heed.model.network import TorchNetwork
 
 TOLERANCE = 1e-3
-"""Most that a state may differ between a model without units and the whole one with them switched
-off, relative to the largest number of a state: both are computed in float32."""
+"""Largest difference of a state between the pruned model and the whole one with the same units
+switched off, relative to the largest number of a state: both are computed in float32."""
 
 Units = NDArray[np.int64]
 
 
 def prunable(config: AnyConfig, what: str) -> list[Sublayer]:
-    """The sublayers that lose units.
+    """The sublayers whose units can be removed.
 
     Args:
         config: the model's shape.
@@ -62,21 +62,21 @@ def most_important(scores: Mapping[str, Scores], share: float) -> dict[str, Unit
     kept = {}
     for name, values in scores.items():
         n_kept = max(1, round(share * len(values)))
-        # Of equals the first stays.
+        # Of equally important units, the first ones stay.
         kept[name] = np.sort(np.argsort(-values, kind="stable")[:n_kept])
     return kept
 
 
 def pruned(bundle: Bundle, kept: Mapping[str, Units]) -> Bundle:
-    """The model with some units only.
+    """The model reduced to the kept units.
 
     Args:
-        bundle: with float32 weights.
-        kept: by the name of a sublayer, its units that stay, in ascending order; as many in each
-            sublayer of a kind.
+        bundle: a model with float32 weights.
+        kept: for the name of each sublayer, the units to keep, in ascending order; the same number
+            in each sublayer of a kind.
 
     Raises:
-        ConfigError: everything would stay, or a weight beside the projections depends on the heads.
+        ConfigError: nothing would be removed, or a weight other than the projections has heads.
     """
     config = _pruned_config(bundle.config, kept)
     if config == bundle.config:
@@ -98,7 +98,7 @@ def pruned(bundle: Bundle, kept: Mapping[str, Units]) -> Bundle:
     if {name: array.shape for name, array in weights.items()} != stored_shapes(config):
         raise _inseparable(bundle.config)
     weights = with_all_names(weights, config)
-    # Heads have new numbers, so the chosen ones are no longer known.
+    # The heads are renumbered, so the alignment heads are unknown.
     return replace(bundle, config=config, weights=weights, path=None, alignment_heads=None)
 
 
@@ -106,10 +106,10 @@ def pruned(bundle: Bundle, kept: Mapping[str, Units]) -> Bundle:
 def require_same_as_gated(
     bundle: Bundle, smaller: Bundle, kept: Mapping[str, Units], batch: Batch
 ) -> None:
-    """Compare the smaller model with the whole one whose other units are switched off.
+    """Check that the smaller model equals the whole one with its other units switched off.
 
     Raises:
-        ConfigError: they differ, because a head depends on how many there are.
+        ConfigError: they differ, because a head's output depends on the number of heads.
     """
     chosen = [each for each in sublayers(bundle.config) if each.name in kept]
     gates = []
@@ -146,7 +146,7 @@ def _pruned_config(config: AnyConfig, kept: Mapping[str, Units]) -> AnyConfig:
 
 
 def _numbers(units: Units, n_units: int, lengths: list[int]) -> Units:
-    """The places of some units along an axis, which holds every unit once in each block."""
+    """The indices of units along an axis that consists of blocks, each with all units."""
     places, start = [], 0
     for length in lengths:
         width = length // n_units

@@ -1,4 +1,4 @@
-"""Sequences with labels on which a model is tried: those of its run, or pairs of two files."""
+"""Labeled sequences to test a model on: those of its run, or the pairs of two files."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from heed.train.tasks.table import TASKS
 
 BATCH_TOKENS = 2048
 N_BATCHES = 16
-"""Batches of each kind at most: some 2,000 sentences tell the units of a sublayer apart."""
+"""Most batches of each kind: some 2,000 sentences are enough to rank the units of a sublayer."""
 N_SINGLES = 100
 LONGEST = 256
 """Most tokens of a side of a pair; a longer one is left out."""
@@ -30,13 +30,13 @@ LONGEST = 256
 
 @dataclass(frozen=True, kw_only=True)
 class Sequences:
-    """What a model is tried on.
+    """The sequences to test a model on.
 
     Attributes:
-        training: batches that it has learned from, or of the files given.
-        held_out: batches that it has not; of the files given the same ones.
-        singles: some of those sequences in a batch each, without padding.
-        pairs: of a translator, the pairs to translate.
+        training: batches of its training corpus, or of the given files.
+        held_out: batches of its development corpus, or the same batches of the given files.
+        singles: some of those sequences, each in a batch of its own, without padding.
+        pairs: for a translator, the pairs to translate.
     """
 
     training: list[Batch]
@@ -46,7 +46,7 @@ class Sequences:
 
 
 def has_run(folder: Path) -> bool:
-    """Whether a folder is that of a run with its prepared corpus."""
+    """Whether a folder is a run with a prepared corpus."""
     return (folder / RECIPE_FILE).is_file() and (folder / DATA / REPORT_FILE).is_file()
 
 
@@ -55,7 +55,7 @@ def sequences_of_run(run: Path, bundle: Bundle) -> Sequences:
 
     Raises:
         FormatError: the run folder is damaged.
-        DataError: there is no sequence that is short enough.
+        DataError: no sequence is short enough.
     """
     recipe = load_recipe(run / RECIPE_FILE)
     task = TASKS[recipe.task]
@@ -73,10 +73,10 @@ def sequences_of_run(run: Path, bundle: Bundle) -> Sequences:
 
 
 def sequences_of_files(bundle: Bundle, pairs: Sequence[Pair]) -> Sequences:
-    """Sequences of a translator's pairs.
+    """Sequences of pairs, for a translator.
 
     Raises:
-        DataError: there is none that is short enough.
+        DataError: no pair is short enough.
     """
     encoded = EncodedPairs(bundle, pairs)
     batches = _batches(encoded, collate, bundle.tgt_vocab)
@@ -85,11 +85,11 @@ def sequences_of_files(bundle: Bundle, pairs: Sequence[Pair]) -> Sequences:
 
 
 class EncodedPairs:
-    """Pairs of text as ids, those that are too long left out.
+    """Pairs of text as ids, without those that are too long.
 
     Args:
-        bundle: whose vocabularies cut them.
-        pairs: text; a target language that is not named is the model's own.
+        bundle: the model whose vocabularies split the text.
+        pairs: text; without a target language, that of the model.
     """
 
     def __init__(self, bundle: Bundle, pairs: Iterable[Pair]) -> None:
@@ -122,7 +122,7 @@ def _batches(
     n: int = N_BATCHES,
     max_tokens: int = BATCH_TOKENS,
 ) -> list[Batch]:
-    """A random part of the sequences.
+    """A random sample of the sequences, in batches.
 
     Raises:
         DataError: there are none.

@@ -16,32 +16,32 @@ from heed.train.recipe.choose import Values, choose_rates, is_preset
 from heed.train.start.finetune import FREE
 
 RATE = 0.5
-"""Share of the rates of any run that starts from a model: the layers that are left have learned
-already."""
+"""Factor for the learning rates of a run that starts from a model: the remaining layers are already
+trained."""
 
 BATCH_TOKENS = 1280
 """Smaller batches learn faster from scratch, but disturb weights that are nearly right."""
 
 
 def student_settings(asked: Asked, teacher: Path) -> Asked:
-    """The settings with the student's shape, and those of a run from its teacher's weights.
+    """The settings with the student's shape, and with its rates if it starts from the teacher.
 
     Args:
-        asked: settings made by hand; `preset` names a shape, `model` changes parts of it.
-        teacher: model or run folder; the student has its shape with two thirds of its decoder
-            layers, unless `asked` says otherwise. With its weights, rates are low and fall from the
-            start.
+        asked: settings made by the user; `preset` names a shape, `model` changes parts of it.
+        teacher: model or run folder. The student gets its shape with two thirds of its decoder
+            layers, unless `asked` says otherwise. If it starts from its weights, the learning
+            rates are low and fall from the start.
 
-    Source: Kasai et al. 2021, "Deep Encoder, Shallow Decoder": the decoder's layers cost time
-        with every word.
+    Source: Kasai et al. 2021, "Deep Encoder, Shallow Decoder": the decoder's layers take time for
+        every word.
     """
     folder = find_model_folder(teacher)
     config = load_bundle(folder, prefer_int8=True).config
     preset = asked.get("preset")
     if preset is not None and not is_preset(preset):
-        return asked  # `resolve` refuses it
+        return asked  # `resolve` raises the error
     usual = PRESETS[preset] if preset else _shallow(config)
-    # With fewer layers than the encoder has, a decoder cannot read the same ones.
+    # A decoder with fewer layers than the encoder cannot read the encoder's layers one to one.
     shape = {"cross_from": "last", **usual, **asked.section("model")}
     changed = {key for key in shape if shape[key] != getattr(config, key, None)}
     if changed <= {*FREE} and WEIGHTS in read_manifest(folder).files:
@@ -51,7 +51,7 @@ def student_settings(asked: Asked, teacher: Path) -> Asked:
 
 
 def _gentle(asked: Mapping[str, Any], d_model: int) -> Values:
-    """Settings of training that change little at a time, beside those made by hand."""
+    """Training settings that change the weights slowly, unless the user has set them."""
     usual = choose_rates({**asked, "parent": "the teacher"}, d_model)
     rates = {key: RATE * peak for key, peak in usual.items()}
     batches = {
@@ -62,7 +62,7 @@ def _gentle(asked: Mapping[str, Any], d_model: int) -> Values:
 
 
 def _shallow(teacher: AnyConfig) -> Values:
-    """A Transformer's shape with two thirds of its decoder layers; for other families `student`."""
+    """A Transformer's shape with two thirds of its decoder layers; `student` for other families."""
     if not isinstance(teacher, ModelConfig):
         return PRESETS["student"]
     keys = [key for key in PRESETS["student"] if key != "dropout"]

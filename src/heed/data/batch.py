@@ -1,4 +1,4 @@
-"""Which pairs are computed together, and how they become tensors.
+"""Groups pairs into batches, and turns them into tensors.
 
 `train/step/loop.py` walks over a plan batch by batch.
 """
@@ -27,7 +27,7 @@ _PADDING_IN_RUN, _PADDING_IN_REST = 0.05, 0.10
 
 
 class IdPairs(Protocol):
-    """Pairs of id sequences by number: a `Store`, or one epoch that was segmented afresh."""
+    """Pairs of id sequences by index: a `Store`, or one epoch that was segmented anew."""
 
     def src(self, index: int) -> NDArray[np.integer[Any]]:
         """Source ids without special pieces, `(n_pieces)`."""
@@ -163,7 +163,7 @@ def _cut(
             computed = n_rows * (src_len + tgt_len)
             real = np.cumsum(src[start:end] + tgt[start:end])
             fits = (positions <= max_tokens) & (computed - real <= max_padding * computed)
-            fits[0] = True  # a pair alone has no padding, and must go somewhere
+            fits[0] = True  # a single pair has no padding, and must be in some batch
             start += int(np.flatnonzero(fits)[-1]) + 1
     starts_of = np.array(starts, dtype=np.int64)
     return starts_of, np.append(starts_of, start)[1:]
@@ -190,8 +190,8 @@ def collate(
     """Read some pairs and lay them out as a padded batch.
 
     Args:
-        pairs: where the ids come from.
-        indices: which pairs, in the order of the rows, `(batch)`.
+        pairs: all pairs.
+        indices: the pairs to read, in the order of the rows, `(batch)`.
         pad_id: fills the short rows.
         bos_id: opens `tgt_in`.
         eos_id: closes `src` and `tgt_out`.

@@ -1,4 +1,4 @@
-"""Which pairs are worth learning from: named rules, and a report of dropped pairs with reasons.
+"""Drops bad pairs by named rules, and reports the dropped pairs with reasons.
 
 Every dropped pair is counted. `split.py` drops sentences shared with dev and test.
 """
@@ -23,7 +23,7 @@ _EXAMPLE_CHARS = 120
 
 # Letters that appear when UTF-8 is read as Latin-1 or Windows-1252: "Ã¤" for "ä", "â€™" for "’".
 _MISREAD = re.compile("[ÂÃ][\u0080-\u00bf]|â€[\u009d\u2122œ“”˜¦]")
-# C1 control characters, but for U+0085, which some systems write for a line break.
+# C1 control characters except U+0085, which some systems write for a line break.
 _STRAY_CONTROLS = re.compile("[\u0080-\u0084\u0086-\u009f\ufffd]")
 
 
@@ -148,7 +148,7 @@ def clean(
         src, tgt = normalize(raw.src), normalize(raw.tgt)
         is_changed = (src, tgt) != (raw.src, raw.tgt)
         pair = replace(raw, src=src, tgt=tgt) if is_changed else raw
-        # Normalizing hides signs of a wrong encoding, so this one rule sees the raw text.
+        # Normalizing hides signs of a wrong encoding, so this rule reads the raw text.
         reason = raw.fault or bad_encoding(raw)
         for rule in rules:
             reason = reason or rule(pair)
@@ -208,7 +208,7 @@ def copy(pair: Pair) -> str | None:
 def duplicate() -> Rule:
     """The same pair has been read before.
 
-    Remembers 64 bits of each pair: of 10⁸ different ones, the odds that any is lost are 1 to 4,000.
+    Stores 64 bits of each pair: of 10⁸ different ones, the odds that any is lost are 1 to 4,000.
     """
     seen = _HashSet()
 
@@ -225,7 +225,7 @@ def sentence_hash(text: str) -> int:
 
 
 class _HashSet:
-    """A set of 64-bit numbers in 16 to 32 bytes each, a fifth of what Python's own set takes."""
+    """A set of 64-bit numbers in 16 to 32 bytes each, a fifth of the size of Python's set."""
 
     def __init__(self) -> None:
         self._slots = array("Q", bytes(8 * 1024))

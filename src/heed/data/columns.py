@@ -1,4 +1,4 @@
-"""Which two columns of a table hold the sentences: as given, by the header, or by their content."""
+"""Finds the columns of a table that hold the sentences: as given, by the header, or by content."""
 
 import re
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ def choose_columns(
 
     Raises:
         DataError: there are fewer than two columns, or which hold the sentences is unclear.
-        ConfigError: a column asked for is not there.
+        ConfigError: a requested column is missing.
     """
     first = rows[0]
     if len(first) < 2:
@@ -145,6 +145,6 @@ def _shown(row: list[str]) -> str:
 
 
 def clipped(text: str, length: int = 30) -> str:
-    """The beginning of a text in quotes, with … where it goes on."""
+    """The beginning of a text in quotes, with … if it is longer."""
     text = " ".join(text.split())
     return f'"{text}"' if len(text) <= length else f'"{text[:length]}…"'

@@ -1,4 +1,4 @@
-"""What the user asked for, before any file is read: the files of a corpus and its settings."""
+"""The user's input before any file is read: the files of a corpus and its settings."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ from heed.text.vocab import TokenizerConfig
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """Where the sentences are.
+    """The files of a corpus.
 
     Attributes:
         train: training pairs; one file may be `-`, a table with tabs from standard input.
-        dev: to choose the best model by; without it some pairs of `train` are set aside.
-        test: for the final evaluation; without it some are set aside only if `DataConfig.test_size`
-            says so.
+        dev: pairs to choose the best model; without it some pairs of `train` are set aside.
+        test: pairs for the final evaluation; without it `DataConfig.test_size` pairs of `train` are
+            set aside.
         mono: text in one of the languages alone, for a model of both directions.
         text: files of text, for a language model.
         labeled: files of labeled text, for a classifier.
-        dev_labeled: the same, to choose the best model by.
+        dev_labeled: the same, to choose the best model.
     """
 
     train: tuple[ParallelFiles, ...] = ()
@@ -50,20 +50,20 @@ class DataConfig(CleanConfig):
 
     Attributes:
         max_chars, max_ratio, keep_copies, keep_duplicates: see `CleanConfig`.
-        max_length: most pieces of a side, `<eos>` included; a longer pair is not learned from.
+        max_length: most pieces of a side, `<eos>` included; a longer pair is dropped.
         dev_size: pairs set aside for dev if none are given; None = a twentieth of all, at most
             1000.
         test_size: pairs set aside for test if none are given.
         both_directions: learn each pair in both directions, in one model; a tag names the target
             language.
-        denoise: sentences of each monolingual text that an epoch restores from gaps, for each pair;
-            0 = none. Source: Lewis et al. 2020.
-        back_translate: most sentences of each monolingual text that the model translates back, for
-            each pair; 0 = none. Source: Sennrich et al. 2016.
+        denoise: sentences of each monolingual text that an epoch restores from gaps, per pair; 0 =
+            none. Source: Lewis et al. 2020.
+        back_translate: most sentences of each monolingual text that the model translates back, per
+            pair; 0 = none. Source: Sennrich et al. 2016.
         back_translate_at: share of the budget after which back-translation starts, at the next
             epoch.
-        disturb: share of the pairs of an epoch that are disturbed, as people write: typing errors,
-            other case, names nobody has, spans to be copied (`train/epochs/disturb.py`).
+        disturb: share of the pairs of an epoch that are disturbed: typing errors, other case,
+            invented names, spans to be copied (`train/epochs/disturb.py`).
 
     Raises:
         ConfigError: a value is out of its range.
@@ -107,9 +107,9 @@ class TextConfig:
 def tagged_languages(
     corpus: Corpus, config: DataConfig, tokenizer: TokenizerConfig, known: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """The target languages in order of appearance, if a model needs tags to tell them apart.
+    """The target languages in order of appearance, if a model needs tags to distinguish them.
 
-    Those that it has tags for already (`known`) come first.
+    Those that already have tags (`known`) come first.
 
     Raises:
         ConfigError: both directions are wanted, but one vocabulary for both is not, or a file's
@@ -147,5 +147,5 @@ def tagged_languages(
 
 
 def names_of(parts: Iterable[ParallelFiles]) -> str:
-    """All their files, as a person named them."""
+    """All their files, as the user named them."""
     return " and ".join(name for part in parts for name in part.files)

@@ -25,7 +25,7 @@ def encode_train(
     cleaning: CleanReport,
     report: Report,
 ) -> dict[str, int]:
-    """Write the training pairs as ids; returns how many tokens they have, `<eos>` included."""
+    """Write the training pairs as ids; returns their number of tokens, `<eos>` included."""
     src_vocab, tgt_vocab = vocabs
     tokens = {"source": 0, "target": 0}
     n_pairs = int((kept.splits == TRAIN).sum())

@@ -1,4 +1,4 @@
-"""The facts from which a folder was prepared, to continue with it or to say what has changed.
+"""The facts from which a folder was prepared, to reuse it or to report what has changed.
 
 `prepare.py` decides which facts count and keeps them in its report.
 """

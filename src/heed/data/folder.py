@@ -18,7 +18,7 @@ _TEST = re.compile(r"test", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What a folder holds.
+    """The files found in a folder.
 
     Attributes:
         train: training files.
@@ -49,12 +49,12 @@ def _names(parts: tuple[ParallelFiles, ...]) -> str:
 def read_folder(folder: str | Path, *, source_lang: str, target_lang: str) -> Found:
     """Find the parallel text in a folder, not in folders inside it.
 
-    TMX, TSV and CSV files are one part each; plain text is a part where two names differ in their
-    language only: `law.en` and `law.de`, `law.en.gz` and `law.de.gz`.
+    TMX, TSV and CSV files are one part each. Two files of plain text are a part if their names
+    differ only in the language: `law.en` and `law.de`, `law.en.gz` and `law.de.gz`.
 
     Raises:
         ConfigError: a language is not given.
-        DataError: the folder holds nothing to learn from.
+        DataError: the folder holds no training files.
     """
     if not source_lang or not target_lang:
         raise ConfigError(

@@ -32,7 +32,7 @@ def read_labeled(path: str | Path) -> Iterator[Labeled]:
     """The lines of a file as label and text, with a tab between them or else the first blank.
 
     Raises:
-        DataError: a line has no text behind its label; or the file is missing or not text.
+        DataError: a line has no text after its label; or the file is missing or not text.
     """
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():
@@ -55,22 +55,22 @@ def prepare_labeled(
     base: tuple[Vocab, Vocab] | None = None,
     report: Report = silent,
 ) -> Prepared:
-    """Read and encode labeled text into `directory`, or find it there.
+    """Read and encode labeled text into `directory`, unless it is there.
 
     Args:
         corpus: its `labeled` and `dev_labeled` are read.
         directory: of all output; made if missing.
-        config: the share held out where there is no `dev_labeled`, and how long a text may be;
-            the end of a longer one is not read.
+        config: the share held out without `dev_labeled`, and the maximum length of a text; the end
+            of a longer one is not read.
         tokenizer: the vocabulary.
-        seed: decides what is held out.
-        base: the vocabularies of a model to go on from, taken over unchanged.
+        seed: decides which texts are held out.
+        base: the vocabularies of a parent model, used unchanged.
         report: gets events of the progress.
 
     Raises:
         DataError: a file is missing or malformed, there are fewer than two labels, or a label of
             the development set does not occur in training.
-        RunError: `directory` holds something else: says what has changed.
+        RunError: `directory` holds another corpus or settings: lists the changes.
         FormatError: `directory` is damaged.
     """
     is_prepared = (directory / REPORT_FILE).exists()
@@ -120,7 +120,7 @@ def _write_all(
     taken: tuple[Vocab, Vocab] | None,
     report: Report,
 ) -> dict[str, Any]:
-    """Write everything but the report, which is returned: written last, it marks completion."""
+    """Write everything except the report, which is returned: written last, it marks completion."""
     train = [row for path in corpus.labeled for row in read_labeled(path)]
     dev = [row for path in corpus.dev_labeled for row in read_labeled(path)]
     if corpus.dev_labeled and not dev:
@@ -203,7 +203,7 @@ def _fingerprint(
         for number, file in enumerate(files, start=1):
             found[f"{role} file {number}"] = file_facts(file)
     pieces = spelled_settings("tokenizer", tokenizer)
-    del pieces["tokenizer.vocab_from"]  # its content counts, not its place
+    del pieces["tokenizer.vocab_from"]  # its content counts, not its path
     if taken:
         pieces["vocabulary taken over"] = taken[0].hash[:12]
     return {**found, **pieces, "text.context": str(config.context),

@@ -32,13 +32,13 @@ _PACKED = re.compile(
     rb"(?P<bzip2>BZh[1-9]1AY&SY)|(?P<zip>PK\x03\x04)|(?P<p7zip>7z\xbc\xaf)|(?P<rar>Rar!\x1a)"
     rb"|(?P<gzip>\x1f\x8b)|(?P<xz>\xfd7zXZ\x00)|(?P<zstd>\x28\xb5\x2f\xfd)"
 )
-"""First bytes of packed files, by what packs them."""
+"""First bytes of compressed files, by the name of the format."""
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
     r"""The lines of a UTF-8 file, `-` for stdin, without their `\n` and one `\r` before it.
 
-    A byte order mark at the very beginning is dropped. All else stays: form feeds, U+2028, NUL.
+    A byte order mark at the beginning is dropped. Other characters stay: form feeds, U+2028, NUL.
 
     Raises:
         DataError: the file is missing, not UTF-8, damaged, or has a line above 16 MiB.
@@ -106,7 +106,7 @@ def require_file(path: str | Path) -> None:
     """Check that a file to be read is there.
 
     Raises:
-        DataError: it is not, and names the nearest file that is; or it may not be read.
+        DataError: it is missing (names the most similar file), or permission is denied.
     """
     path = Path(path)
     if path.is_dir():
@@ -149,13 +149,13 @@ def open_bytes(path: str | Path) -> Iterator[IO[bytes]]:
 class _Unpacked(io.RawIOBase):
     """The content of concatenated .xz or .zst frames.
 
-    Memory holds at most what `_PACKED_BYTES` unpack to. The readers of both packages end silently
-    where they should not: zstandard's in a truncated file, lzma's at padding.
+    Memory holds at most the content of `_PACKED_BYTES`. The readers of both packages end without an
+    error too early: zstandard's in a truncated file, lzma's at padding.
 
     Args:
         file: the packed bytes.
         new_frame: returns an object that unpacks one frame.
-        error: what that object raises on bytes that it cannot unpack.
+        error: the exception of that object for bytes that it cannot unpack.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class _Unpacked(io.RawIOBase):
             try:
                 self._ready = memoryview(self._frame.decompress(packed))
             except self._error as error:
-                # Neither library has a class of its own for this.
+                # Neither library has a separate exception for this.
                 if "memory" in str(error).lower():
                     raise _WindowTooLarge from error
                 raise EOFError(str(error)) from error
@@ -259,7 +259,7 @@ def _decoded(block: bytes, path: str | Path, n_before: int) -> list[str]:
 
 
 def _require_single_bytes(head: bytes, path: str | Path) -> None:
-    """Refuse a file that is packed, UTF-16 or UTF-32 by its first bytes.
+    """Refuse a file that is compressed, UTF-16 or UTF-32 by its first bytes.
 
     Without a byte order mark, English text in them is valid UTF-8 full of NUL characters.
     """

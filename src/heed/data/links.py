@@ -1,4 +1,4 @@
-"""Which pieces of a source stand beside which pieces of its target, counted over many pairs.
+"""Counts of source and target pieces that occur in the same pairs, and word translation by EM.
 
 Source: Brown et al. 1993, section 4.1 (model 1), with an empty source word.
 """
@@ -18,7 +18,7 @@ Numbers = NDArray[np.int64]
 
 
 class Pairs(Protocol):
-    """Pairs as ids, such as a `heed.data.store.Store`; or the same the other way round.
+    """Pairs as ids, such as a `heed.data.store.Store`; or the same with the sides swapped.
 
     Attributes:
         src_lengths: source tokens of each pair and one more, `(n_pairs,)`.
@@ -41,8 +41,8 @@ class Links(NamedTuple):
     """The links in some sentence pairs.
 
     Attributes:
-        places: of each link in the list of distinct ones; those of a target piece side by side.
-        counts: how many links each target piece has, `(n_target_pieces,)`.
+        places: index of each link among the distinct ones; those of a target piece are adjacent.
+        counts: number of links of each target piece, `(n_target_pieces,)`.
     """
 
     places: NDArray[np.int32]
@@ -52,13 +52,13 @@ class Links(NamedTuple):
 def read_links(
     pairs: Pairs, src_vocab_size: int, tgt_vocab_size: int, *, at_most: int
 ) -> tuple[Numbers, list[Links]]:
-    """The distinct links, source * tgt_vocab_size + target, ascending; and where they occur.
+    """The distinct links, source * tgt_vocab_size + target, ascending; and their occurrences.
 
     Args:
         pairs: read in random order.
         src_vocab_size: source ids; the one after the last is the empty word.
         tgt_vocab_size: target ids.
-        at_most: pairs of a source and a target piece to look at.
+        at_most: most pairs of a source and a target piece to read.
     """
     costs = pairs.src_lengths.astype(np.int64) * (pairs.tgt_lengths - 1)
     found: list[tuple[Numbers, Numbers, Numbers]] = []
@@ -89,7 +89,7 @@ def estimate(links: list[Links], src: Numbers) -> NDArray[np.float64]:
 
 
 def expected_counts(links: list[Links], chances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How often each distinct link is expected to be made, `(n_links,)`.
+    """The expected number of times that each distinct link is made, `(n_links,)`.
 
     Args:
         links: from `read_links`.

@@ -48,10 +48,10 @@ def write_mono(
 
     Args:
         texts: the files.
-        directory: where `open_mono` finds what was written.
+        directory: the folder that `open_mono` reads.
         vocab: the pieces.
-        config: rules by which sentences are dropped, as pairs are.
-        rules: further ones; a sentence is given to them as a pair with itself.
+        config: rules by which sentences are dropped, as for pairs.
+        rules: further rules; a sentence is passed to them as a pair with itself.
         max_length: most pieces of a sentence, `<eos>` included.
         report: gets the number of lines read.
 
@@ -67,7 +67,7 @@ def write_mono(
         cleaning = CleanReport()
         raw = chain.from_iterable(map(_as_pairs, files))
         lines = counted(raw, report, f"reading and encoding text in {language}", unit="lines")
-        # Without a translation, a sentence counts as a copy of itself: that is fine.
+        # A sentence without a translation is a pair with itself, so copies must be kept.
         kept = clean(lines, replace(config, keep_copies=True), cleaning, extra_rules=rules)
         with Store.create(_path(directory, language), vocab.hash, vocab.hash) as store:
             for pair in kept:

@@ -1,6 +1,6 @@
-"""From text files to everything training needs: vocabulary, ids, dev and test sets, a report.
+"""From text files to the data for training: vocabulary, ids, dev and test sets, a report.
 
-Memory is bounded: pairs pass through a file on disk, and about 50 bytes of each stay in memory.
+Memory is bounded: pairs are kept in a file on disk, and about 50 bytes of each stay in memory.
 """
 
 from array import array
@@ -75,7 +75,7 @@ def prepare(
     base: tuple[Vocab, Vocab] | None = None,
     report: Report = silent,
 ) -> Prepared:
-    """Read, clean, split and encode a corpus into `directory`, or find it there.
+    """Read, clean, split and encode a corpus into `directory`, unless it is there.
 
     Equal arguments and files give equal bytes. After an interruption the same call
     starts over; a complete folder is opened.
@@ -85,16 +85,16 @@ def prepare(
         directory: of all output; made if missing.
         config: cleaning and splitting.
         tokenizer: the vocabulary.
-        seed: decides what is set aside.
-        base: the vocabularies of a model to go on from, the same object twice if joint: they are
-            extended, and a model that has language tags keeps them.
+        seed: decides which pairs are set aside.
+        base: the vocabularies of a parent model, the same object twice if joint: they are extended,
+            and a model that has language tags keeps them.
         report: gets events of the progress (`prepare` events) and, when a corpus was prepared by
-            this call, what was read and dropped (a `prepared` event).
+            this call, the counts of pairs read and dropped (a `prepared` event).
 
     Raises:
-        DataError: a file is missing or cannot be read as what it is; or nothing is left of it.
+        DataError: a file is missing or cannot be read in its format; or no pairs are left.
         ConfigError: the files need another setting.
-        RunError: `directory` holds another corpus or settings: says what has changed.
+        RunError: `directory` holds another corpus or settings: lists the changes.
         FormatError: `directory` is damaged.
     """
     directory = Path(directory)
@@ -175,14 +175,14 @@ def _write_all(
     base: tuple[Vocab, Vocab] | None,
     report: Report,
 ) -> dict[str, Any]:
-    """Write everything but the report, which is returned: written last, it marks completion."""
+    """Write everything except the report, which is returned: written last, it marks completion."""
     remove_temporaries(directory, OWN_FILES)
     languages = tagged_languages(corpus, config, tokenizer, base[0].languages if base else ())
     dev, dev_reading = _held_out(corpus.dev)
     test, test_reading = _held_out(corpus.test)
     rules = [shared_with(pairs, name) for pairs, name in ((dev, "dev"), (test, "test")) if pairs]
     cleaning = CleanReport()
-    # A temporary name, so that no file of a person is overwritten or removed.
+    # A temporary name, so that no file of the user is overwritten or removed.
     spool = temporary_beside(directory / SPOOL_FILE)
     try:
         facts = _spool(corpus, spool, config, rules, cleaning, report)
@@ -343,7 +343,7 @@ def _make_vocabs(
 
 
 def _write_words(kept: Spool, directory: Path, config: DataConfig) -> None:
-    """Write the words of the sources; a model that goes on from another knows that one's too."""
+    """Write the words of the sources, plus those of the parent model, if any."""
 
     def pairs() -> Iterator[tuple[str, str]]:
         for pair in kept.pairs(TRAIN):
@@ -389,7 +389,7 @@ def _fingerprint(
     }
     pieces = spelled_settings("tokenizer", tokenizer)
     del pieces["tokenizer.subword_alpha"]  # changes how training reads, not what is written
-    del pieces["tokenizer.vocab_from"]  # its content counts, not its place
+    del pieces["tokenizer.vocab_from"]  # its content counts, not its path
     settings = spelled_settings("data", config)
     del settings["data.disturb"]
     return {

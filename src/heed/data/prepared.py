@@ -1,4 +1,4 @@
-"""A corpus ready for training: what it holds, the names of its files, and how to open it.
+"""A corpus ready for training: its contents, the names of its files, and how to open it.
 
 `prepare.py`, `running_text.py` and `labeled.py` make it.
 """
@@ -47,16 +47,16 @@ class Prepared:
         tgt_vocab: pieces of the targets; the same object as `src_vocab` if joint.
         train: the training pairs as ids; with several target languages, each source begins with
             the tag of its own.
-        dev: normalized pairs that training never sees.
+        dev: normalized pairs that training never reads.
         test: the same; None if there are none.
         source_lang: code of the language the corpus translates from; "" if unknown or several.
         target_lang: code of the language it translates into; "" if unknown or several.
-        target_langs: all codes, if the model is to know several target languages; else empty.
-        report: what was read, dropped and kept, as JSON takes it.
+        target_langs: all codes, if the model is to learn several target languages; else empty.
+        report: counts of pairs read, dropped and kept, as JSON values.
         mono: sentences in one language, by language, as targets of empty sources.
         dev_text: of a language model, whose `train` is text as targets of empty sources: text that
-            training never sees; of a classifier, texts and the ids of their labels.
-        labels: of a classifier, which sources of `train` have as targets.
+            training never reads; of a classifier, texts and the ids of their labels.
+        labels: of a classifier: the labels, which are the targets of `train`.
     """
 
     src_vocab: Vocab
@@ -88,7 +88,7 @@ def open_prepared(corpus: Corpus, directory: Path | str) -> Prepared:
     report = read_report(directory)
     src_vocab, tgt_vocab = read_vocabs(directory, is_joint=report["vocabulary"]["joint"])
     words = directory / WORDS_FILE
-    # A report of heed 0.1 does not say whether there are any.
+    # A report of heed 0.1 does not have this entry.
     if report.get("words", words.exists()):
         src_vocab.known_words = KnownWords.from_bytes(read_bytes(words), words)
     source_langs = {part.source_lang for part in corpus.train}

@@ -1,7 +1,7 @@
 """Files of parallel text as streams of pairs: plain text, TSV, CSV and TMX, compressed or not.
 
-Text is passed on unchanged; `clean.py` judges it and `text/normalize.py` normalizes it. Memory is
-bounded whatever the size of a file (four bytes for each line and side).
+Text is not changed; `clean.py` drops bad pairs and `text/normalize.py` normalizes text. Memory is
+bounded for files of any size (four bytes for each line and side).
 """
 
 import csv
@@ -53,15 +53,15 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class ParallelFiles:
-    """Some files of a corpus, all from one language into one other.
+    """Some files of a corpus, all for the same direction.
 
     Attributes:
         files: two names for parallel plain text (source, target); one for `.tsv`, `.csv`, `.tmx`;
             each may also end in `.gz`, `.xz` or `.zst`.
         source_lang: code such as `en`; needed for TMX, finds the column in tables with a header.
         target_lang: the same for the target.
-        columns: which columns of a table hold source and target: numbers from 1 or names in the
-            first row; empty = they are found.
+        columns: the columns of source and target in a table: numbers from 1 or names in the first
+            row; empty = they are found.
 
     Raises:
         ConfigError: a language code is not valid.
@@ -79,10 +79,10 @@ class ParallelFiles:
 
 
 def read_part(part: ParallelFiles) -> Iterator[Pair]:
-    """The pairs of one part of a corpus, read as the suffixes of its files say.
+    """The pairs of one part of a corpus, read by the suffixes of its files.
 
     Raises:
-        DataError: a file is missing, damaged, or not what its name says.
+        DataError: a file is missing, damaged, or not of the format of its suffix.
         ConfigError: one name where two are needed, or a TMX file without languages.
     """
     path = part.files[0]
@@ -109,8 +109,8 @@ def read_parallel(
     """Pair line n of one file with line n of the other.
 
     Raises:
-        DataError: as `read_lines`; or one file has more lines: says how many both have, and about
-            where they part, judging by the lengths of the lines.
+        DataError: as `read_lines`; or one file has more lines: tells both numbers, and the probable
+            line of the first difference, by the lengths of the lines.
     """
     src_lengths, tgt_lengths = array("i"), array("i")
     origin = str(src_path)
@@ -133,10 +133,10 @@ def read_parallel(
 
 
 def _parting_line(src_lengths: NDArray[np.int32], tgt_lengths: NDArray[np.int32]) -> int:
-    """The line, from 1, up to which lines match in length, and from which they match if shifted.
+    """The line, from 1, up to which lines match in length, and after which they match if shifted.
 
-    If the target has k lines more, it is the cut i for which pairing the first i lines as they are,
-    and the rest k lines later, disagrees least. Linear time: two running sums.
+    If the target has k lines more, it is the cut i with the smallest differences in length, if the
+    first i lines are paired as they are and the rest k lines later. Linear time: two running sums.
     """
     if len(src_lengths) > len(tgt_lengths):
         return _parting_line(tgt_lengths, src_lengths)
@@ -161,15 +161,15 @@ def read_table(
 ) -> Iterator[Pair]:
     """Pairs from a table: `.tsv` (tabs, quotes mean nothing) or `.csv` (RFC 4180 quotes).
 
-    What parts the cells of a `.csv`, a comma, `;` or a tab, is found. `columns` says which columns
-    hold the sentences. Else, if the first row names them (`en`, `de`; `English`, `German`; or
-    `source`, `target`), it is a header. Else they are the only two that hold text: of Tatoeba's
-    "id, sentence, id, sentence" the second and the fourth.
+    The delimiter of a `.csv`, a comma, `;` or a tab, is detected. `columns` names the columns of
+    the sentences. Else, if the first row names them (`en`, `de`; `English`, `German`; or `source`,
+    `target`), it is a header. Else they are the only two that hold text: in Tatoeba's "id,
+    sentence, id, sentence" the second and the fourth.
 
     Raises:
         DataError: as `read_lines`; or a row has another number of columns than the first; or it is
             unclear which columns hold the sentences.
-        ConfigError: a column that was asked for is not there.
+        ConfigError: a requested column is missing.
     """
     rows = _rows(path)
     first = list(islice(rows, SAMPLE_ROWS))
@@ -249,7 +249,7 @@ def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(lines(), delimiter=delimiter, strict=True)
     number = 1
     while True:
-        # The limit holds for the whole process, so it is set for this row only.
+        # The limit applies to the whole process, so it is set for this row only.
         usual_limit = csv.field_size_limit(MAX_LINE_BYTES)
         try:
             row = next(reader)
@@ -277,11 +277,11 @@ def read_tmx(path: str | Path, source_lang: str, target_lang: str) -> Iterator[P
 
     Inline codes (`<bpt>`, `<ph>` and their like) are left out, the text around them is kept. A unit
     that has only one of the two languages gives a pair with an empty side. HTML's entities, such as
-    `&nbsp;`, become their characters; a pair with another one that only an external DTD defines has
-    a blank there and the fault `unknown_entity`.
+    `&nbsp;`, become their characters. An entity that only an external DTD defines becomes a blank,
+    and the pair has the fault `unknown_entity`.
 
     Raises:
-        DataError: the file is missing, damaged or not TMX; or lacks a language: says what it has.
+        DataError: the file is missing, damaged or not TMX; or lacks a language: lists those it has.
     """
     for src, tgt, line, is_complete in read_units(path, source_lang, target_lang):
         fault = "" if is_complete else "unknown_entity"

@@ -1,6 +1,6 @@
 """Text without translations as ids, the end of each file held out.
 
-A language model reads running text: the lines of a file are one long row. A masked language model
+A language model reads running text: the lines of a file are one sequence. A masked language model
 reads line by line.
 """
 
@@ -42,21 +42,21 @@ def prepare_text(
     base: tuple[Vocab, Vocab] | None = None,
     report: Report = silent,
 ) -> Prepared:
-    """Read and encode the text of a corpus into `directory`, or find it there.
+    """Read and encode the text of a corpus into `directory`, unless it is there.
 
     Args:
         corpus: its `text` is read.
         directory: of all output; made if missing.
-        config: the share that is held out, and how long a line may be.
+        config: the share that is held out, and the maximum length of a line.
         tokenizer: the vocabulary.
-        is_running: the lines belong together; else each is a row of its own, a long one several.
-        base: the vocabularies of a model to go on from, taken over unchanged.
+        is_running: the lines belong together; else each is a separate row, a long one several.
+        base: the vocabularies of a parent model, used unchanged.
         report: gets events of the progress.
 
     Raises:
         DataError: a file is missing, is not text, or too little is left to learn from.
         ConfigError: the pieces of `base` are not joint.
-        RunError: `directory` holds another text or settings: says what has changed.
+        RunError: `directory` holds another text or settings: lists the changes.
         FormatError: `directory` is damaged.
     """
     is_prepared = (directory / REPORT_FILE).exists()
@@ -112,7 +112,7 @@ def _write_all(
     report: Report,
     is_running: bool,
 ) -> dict[str, Any]:
-    """Write everything but the report, which is returned: written last, it marks completion."""
+    """Write everything except the report, which is returned: written last, it marks completion."""
     lines = [counted(read_lines(file), report, f"reading {file}", unit="lines")
              for file in corpus.text]  # fmt: skip
     sizes = [sum(len(line) + 1 for line in of_file) for of_file in lines]

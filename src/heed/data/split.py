@@ -15,8 +15,8 @@ from heed.data.readers import Pair
 Keys = NDArray[np.uint64]
 
 TRAIN, DEV, TEST = range(3)
-# A sentence with many translations joins many pairs into one group; a larger group is drawn only
-# if there is no other, because it would fill dev with variants of one sentence.
+# A sentence with many translations joins many pairs into one group. Larger groups than this are
+# drawn only if there is no other, because they would fill dev with variants of one sentence.
 _LARGEST_KNOT = 4
 
 
@@ -40,7 +40,7 @@ def split(
     Args:
         src_keys: `sentence_key` of each source, `(n_pairs)`.
         tgt_keys: `sentence_key` of each target, `(n_pairs)`.
-        dev_size: pairs wanted in dev; fewer if sharing leaves no choice.
+        dev_size: pairs wanted in dev; may be fewer because of shared sentences.
         test_size: pairs wanted in test.
         seed: decides the draw.
 
@@ -85,7 +85,7 @@ def shared_with(pairs: Iterable[Pair], name: str) -> Rule:
 
 
 def _knots(src_keys: Keys, tgt_keys: Keys) -> NDArray[np.int32]:
-    """Give pairs that share a sentence, directly or through others, one number, `(n_pairs)`."""
+    """One number for all pairs that share a sentence, directly or through others, `(n_pairs)`."""
     src, is_shared_src = _numbered(src_keys)
     tgt, is_shared_tgt = _numbered(tgt_keys)
     # Only shared sentences join pairs: sources and targets are the nodes of a graph of pairs.

@@ -42,7 +42,7 @@ def write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
     """Write pairs as they come; the file appears when the last one is written.
 
     Raises:
-        RunError: the disk is full, read-only or not ours.
+        RunError: the disk is full or read-only, or permission is denied.
     """
     with atomic_writer(path) as file:
         file.writelines(map(_as_row, pairs))

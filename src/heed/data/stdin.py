@@ -19,7 +19,7 @@ def keep_stdin(path: Path, *, is_kept: bool) -> str:
 
     Raises:
         DataError: standard input is empty, closed or a terminal.
-        RunError: the disk is full, read-only or not ours.
+        RunError: the disk is full or read-only, or permission is denied.
     """
     is_there = is_kept and path.exists()
     remedy = f"To go on with what it was before: < {path}" if is_there else "Try: < corpus.tsv"

@@ -103,7 +103,7 @@ class Store:
         """Write a new file, which appears whole when the `with` block ends without an exception.
 
         Raises:
-            RunError: the disk is full, read-only or not ours; an old file stays as it was.
+            RunError: the disk is full or read-only, or permission is denied; an old file stays.
         """
         with atomic_writer(path) as file:
             writer = StoreWriter(file)
@@ -112,7 +112,7 @@ class Store:
 
     @classmethod
     def open(cls, path: Path | str, src_vocab_hash: str, tgt_vocab_hash: str) -> "Store":
-        """Map a file into memory, after reading it once to see that every bit is as it was written.
+        """Map a file into memory, after reading it once to verify its checksum.
 
         Raises:
             FormatError: it is missing, damaged, or of another version or vocabulary.
@@ -136,7 +136,7 @@ class Store:
 
     @property
     def ids(self) -> TokenIds32:
-        """The ids of all pairs behind one another, `(n_ids,)`."""
+        """The ids of all pairs, concatenated, `(n_ids,)`."""
         return self._ids
 
     def __len__(self) -> int:
@@ -184,5 +184,5 @@ def _checked_facts(path: Path) -> _Facts:
 
 
 def _exactly(data: bytes, size: int) -> bytes:
-    """`data` filled up with zeros, so that a short file fails the check of the magic or the sum."""
+    """`data` padded with zeros, so that a short file fails the check of magic or checksum."""
     return data.ljust(size, b"\0")

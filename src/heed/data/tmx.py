@@ -34,7 +34,7 @@ class Unit(NamedTuple):
         src: the source, "" if it is absent.
         tgt: the target, "" if it is absent.
         line: where the unit ends, from 1.
-        is_complete: False if an entity of a side is not known; a blank stands in its place.
+        is_complete: False if an entity of a side is unknown, and was replaced by a blank.
     """
 
     src: str
@@ -48,7 +48,7 @@ def read_units(path: str | Path, source_lang: str, target_lang: str) -> Iterator
 
     Raises:
         DataError: the file is missing, damaged or not TMX, never has both languages, or has
-            something longer than any TMX has.
+            an element or name longer than in any real TMX.
     """
     reader = _UnitReader(str(path), source_lang, target_lang)
     for chunk in read_xml(path):
@@ -62,7 +62,7 @@ def read_units(path: str | Path, source_lang: str, target_lang: str) -> Iterator
 
 
 class _UnitReader:
-    """Collects what the XML parser reports."""
+    """Collects units from the events of the XML parser."""
 
     def __init__(self, path: str, source_lang: str, target_lang: str) -> None:
         self.languages: dict[str, _Ranks] = {}
@@ -242,7 +242,7 @@ class _Text(NamedTuple):
 
 
 def _rank(language: str, wanted: str) -> int | None:
-    """How well a language fits the wanted one: 0 this very one, 1 a region of it, 2 its parent."""
+    """How well a language fits the wanted one: 0 the same, 1 a region of it, 2 its parent."""
     found, tag = (code.replace("_", "-").casefold() for code in (language, wanted))
     if found == tag:
         return 0

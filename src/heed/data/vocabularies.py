@@ -39,12 +39,12 @@ def learn_vocabs(
     characters: tuple[Counter[str], Counter[str]],
     languages: tuple[str, ...],
 ) -> tuple[Vocab, Vocab]:
-    """Learn pieces of both sides; of a joint vocabulary, one object stands for both.
+    """Learn pieces of both sides; a joint vocabulary is one object for both.
 
     Args:
         pairs: the training pairs, from the first one at each call.
         tokenizer: kind and size.
-        n_pairs: how many there are.
+        n_pairs: number of pairs.
         characters: those of the sources and those of the targets, counted.
         languages: each gets a tag.
     """
@@ -74,7 +74,7 @@ def extend_vocabs(
     *,
     languages: tuple[str, ...],
 ) -> tuple[Vocab, Vocab]:
-    """Add to both sides what these pairs need beyond a model's own vocabularies.
+    """Extend a model's vocabularies by the pieces and tags that these pairs need.
 
     Args:
         base: the model's; one object twice if they are joint.
@@ -143,7 +143,7 @@ def write_vocabs(directory: Path, vocabs: tuple[Vocab, Vocab]) -> None:
 
 
 def read_vocabs(directory: Path, *, is_joint: bool) -> tuple[Vocab, Vocab]:
-    """Read what `write_vocabs` wrote.
+    """Read the files of `write_vocabs`.
 
     Raises:
         FormatError: a file is missing or damaged.

@@ -1,6 +1,6 @@
-"""The text of an XML file, in any encoding Python knows, as UTF-8.
+"""The text of an XML file, in any encoding Python supports, as UTF-8.
 
-The encoding is found as https://www.w3.org/TR/xml/#sec-guessing says.
+The encoding is found as in https://www.w3.org/TR/xml/#sec-guessing.
 """
 
 import codecs
@@ -26,9 +26,9 @@ _BYTE_ORDER_MARKS = {  # the longer ones first: that of UTF-32 begins like that 
     b"\0<": "utf-16-be",
 }
 _DECLARATION = re.compile(r"""<\?xml\s[^>]*?\bencoding\s*=\s*["']([A-Za-z][\w.:-]*)["']""", re.A)
-# What files under these names really hold; each is a superset. Source: encoding.spec.whatwg.org
+# The real encodings of files with these names; each is a superset. Source: encoding.spec.whatwg.org
 _SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949"}
-# Python calls these encodings, but no file is written in them.
+# Python lists these as encodings, but no file is written in them.
 _NOT_OF_FILES = {"idna", "punycode", "unicode-escape", "raw-unicode-escape"}
 
 
@@ -37,7 +37,7 @@ def read_xml(path: str | Path) -> Iterator[bytes]:
 
     Raises:
         DataError: the file is missing or damaged; declares an encoding that Python does not know;
-            or has bytes that its encoding does not have: names the line.
+            or has bytes that are invalid in its encoding: names the line.
     """
     chunks = read_chunks(path)
     head = b""
@@ -77,7 +77,7 @@ def encoding_of(head: bytes) -> str:
     for readable in ("latin-1", "cp037", "cp1026"):  # the latter two: EBCDIC
         if declared := _DECLARATION.match(head[:_HEAD_BYTES].decode(readable)):
             name = declared[1]
-            # Such a file would not be readable here: it was converted, its declaration was not.
+            # A file in UTF-16 would not be readable so: it was converted, its declaration was not.
             was_converted = name.lower().replace("_", "-").startswith(("utf-16", "utf-32"))
             return "utf-8" if was_converted else name
     return "utf-8"

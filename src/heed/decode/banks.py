@@ -1,8 +1,8 @@
-"""Beam search with phrases: the places of a beam are shared among banks.
+"""Beam search with phrases: the places of a beam are divided between banks.
 
-A hypothesis is in a bank by the number of ids that its missing phrases still need. Each bank that
-is not empty gets as many places, so that hypotheses that have an unlikely phrase are not pushed out
-by likelier ones that have none yet. `beam.py` is the loop, `phrases.py` knows the phrases.
+The bank of a hypothesis is the number of ids that its missing phrases still need. All nonempty
+banks get equally many places, so that hypotheses with an improbable phrase are not displaced by
+more probable ones without it. `beam.py` has the loop, `phrases.py` the phrases.
 
 Source: Post and Vilar 2018, "Fast lexically constrained decoding with dynamic beam allocation".
 """
@@ -19,7 +19,7 @@ from heed.decode.state import Candidates, Flags, Sums, Task
 from heed.model.interface import Changes, Floats, Ids
 
 _FREE = -1
-# A model may give an id of a phrase no chance at all; a search cannot follow minus infinity.
+# An id of a phrase may have probability 0 in the model; a search cannot follow minus infinity.
 _LEAST = np.float32(-1e4)
 
 
@@ -34,7 +34,7 @@ class _Way:
 
 
 class Banks:
-    """The phrases of every source of a call, and how far its hypotheses are.
+    """The phrases of every source of a call, and the progress of its hypotheses.
 
     Args:
         phrases: of each source; None = none.
@@ -105,7 +105,7 @@ class Banks:
         Args:
             found: the best of all, `2 * beam_size` a source; changed in place.
             choice: the candidates of this step.
-            top: scores and ids of the likeliest tokens of each row, both `(rows, n)`.
+            top: scores and ids of the most probable tokens of each row, both `(rows, n)`.
             totals: of the hypotheses that are continued, `(n_sources, beam_size)`.
             sources: still searched, `(n_sources,)`.
         """
@@ -114,8 +114,8 @@ class Banks:
         if not each:
             return
         beam_size = totals.shape[1]
-        # The likeliest tokens of each row stand in front of the ids of its phrases. They are two,
-        # because `<eos>` may be one: a hypothesis of small probability does not end, but goes on.
+        # The two most probable tokens of each row come before the ids of its phrases. Two, because
+        # one may be `<eos>`: a hypothesis of small probability does not end, but continues.
         scores, likeliest = top[0][:, :2], top[1][:, :2]
         n_likeliest = likeliest.shape[1]
         width = n_likeliest + max(map(len, wanted.values()), default=0)
@@ -148,8 +148,8 @@ class Banks:
         """Take one step.
 
         Args:
-            chosen: the candidates that go on, `beam_size` a source. At its limit a source keeps
-                only those that lack least; the totals of others are changed in place.
+            chosen: the candidates to continue, `beam_size` a source. At its limit a source keeps
+                only those that lack fewest ids; the totals of others are changed in place.
             sources: still searched, `(n_sources,)`.
             is_cut: which of them are at their limit, `(n_sources,)`.
         """
@@ -180,7 +180,7 @@ class Banks:
     def _wanted(
         self, each: Sequence[tuple[int, Progress, list[State]]], choice: Choice
     ) -> dict[int, list[int]]:
-        """The ids of phrases that may come next, by row; none where a prefix is not over."""
+        """The ids of phrases that may come next, by row; none within a prefix."""
         is_forced = choice.required_ids
         return {
             row: progress.next_ids(state)
@@ -222,7 +222,7 @@ def _best_ways(found: Candidates, place: int) -> dict[tuple[int, int], _Way]:
 
 
 def _write(found: Candidates, place: int, ways: Sequence[_Way], *, not_eos: int) -> None:
-    """Make these the candidates of a source; the places left are empty."""
+    """Make these the candidates of a source; the remaining places are empty."""
     n = found.ids.shape[1]
     found.totals[place] = -math.inf
     found.parents[place], found.ids[place] = 0, not_eos

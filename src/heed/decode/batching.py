@@ -1,8 +1,8 @@
 """Batches for a search: sources of similar length together, and several batches at once.
 
 A search alternates between the model and its own bookkeeping, during which other threads would be
-idle. So each thread gets a batch of its own while there are enough; the last ones are shared. The
-results do not depend on it.
+idle. So each thread gets its own batch while there are enough batches; all threads share the last
+ones. The results do not depend on it.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -121,8 +121,7 @@ def beam_search(model: Decodable, src: Ids, task: Task) -> list[list[Hypothesis]
         task: options, limits and constraints.
 
     Returns:
-        For each source at most `n_best` hypotheses, best first; none for one that was not wanted
-        any more.
+        For each source at most `n_best` hypotheses, best first; none if it is no longer wanted.
 
     Raises:
         HeedError: the model's output is not a number.
@@ -214,7 +213,7 @@ def _allowed(task: Task, banks: Banks | None, following: NextTokens, beam: Beam)
 
 
 def expand(beam: Beam, choice: Choice, top: tuple[Floats, Ids], ended: Ended) -> Candidates:
-    """Continue every live hypothesis by its likeliest tokens and rank them per source.
+    """Continue every live hypothesis by its most probable tokens and rank them per source.
 
     `beam_size + 1` tokens a row suffice: one of them may be `<eos>`. Of all of these, keep twice
     the beam: all of the best `beam_size` might end. Ties keep the order of slots, then of ids.
@@ -222,7 +221,7 @@ def expand(beam: Beam, choice: Choice, top: tuple[Floats, Ids], ended: Ended) ->
     Args:
         beam: the hypotheses to continue.
         choice: the tokens that may come next.
-        top: scores and ids of the likeliest of each row, both `(rows, n)`.
+        top: scores and ids of the most probable of each row, both `(rows, n)`.
         ended: the finished hypotheses.
 
     Raises:
@@ -232,7 +231,7 @@ def expand(beam: Beam, choice: Choice, top: tuple[Floats, Ids], ended: Ended) ->
     scores, ids = top
     n_each = ids.shape[1]
     totals = (beam.totals.reshape(-1, 1) + scores).reshape(n_sources, -1)
-    # Sorted backwards, so that NaN would come first and be noticed.
+    # Sorted backward, so that NaN comes first and is detected.
     backwards = totals[:, ::-1].argsort(axis=1, kind="stable")[:, : -2 * beam_size - 1 : -1]
     order = totals.shape[1] - 1 - backwards
     places = _flat(order, totals.shape[1])
@@ -335,7 +334,7 @@ def stop(ended: Ended, beam: Beam, task: Task) -> Flags:
         n_ended=ended.counts[beam.sources],
         beam_size=task.options.beam_size,
         best_live=best_live,
-        # A log-prob only falls, and a penalty only grows: the limit is the best place to end.
+        # A log-prob can only fall and a divisor only grow: the score is best at the limit.
         divisors=beam.divisors,
         worst_kept=ended.worst[beam.sources],
     )

@@ -1,4 +1,4 @@
-"""Which tokens a search may not choose: small functions, and the one order in which they apply.
+"""Constraints on the tokens of a search: small functions, and the order in which they apply.
 
 A constraint decides which tokens are allowed; the reported log-probs stay the model's own.
 """
@@ -15,15 +15,15 @@ from heed.decode.slots import Slot, SlotRules
 from heed.errors import ConfigError
 from heed.model.interface import Changes, Floats, Ids, NextTokens
 
-# A required token gets at least this, even where the model gives it no chance:
+# The lowest score of a required token, even if its probability in the model is 0:
 # a search cannot follow a path of minus infinity.
 _LEAST = -1e4
 
 _FREE = -1
 
-# What a single path loses that ends without a slot, a natural log. A beam may not end so at all: it
-# has other paths in which the slot stands where it belongs. A single path would put it behind its
-# last mark, where alignment finds a better place afterwards.
+# The penalty of a single path that ends without a slot, a natural log. A beam must not end so: it
+# has other paths with the slot in the right place. A single path would put it after the final
+# punctuation, and alignment finds a better place afterwards.
 #
 # Measured with a model of 15 minutes on 601 development and test lines of program strings that hold
 # 967 spans: those placed by the search itself, BLEU and chrF2 (at 0, at 4, never).
@@ -33,7 +33,7 @@ _MISSING = 4.0
 
 
 def repeated_ngrams(tokens: Ids, *, size: int) -> tuple[Ids, Ids]:
-    """Find every id that would complete an n-gram which the row already contains.
+    """Find every id that would complete an n-gram that the row already contains.
 
     Args:
         tokens: predicted so far, `(rows, length)`.
@@ -60,11 +60,11 @@ class Choice:
     Attributes:
         following: the model's.
         changes: forbidden or penalized entries.
-        required_ids: the id that each row must take, -1 where it is free, `(rows,)`; None = all
-            are free.
-        eos_id: ends a row without any allowed token; None = this cannot happen.
+        required_ids: the id that each row must take, -1 if it is free, `(rows,)`; None = all are
+            free.
+        eos_id: ends a row without any allowed token; None = every row has one.
         is_penalized: some scores are finite and not the model's own.
-        eos_penalties: subtracted from the score of `eos_id`, `(rows,)`; None = nothing is.
+        eos_penalties: subtracted from the score of `eos_id`, `(rows,)`; None = no penalties.
     """
 
     following: NextTokens
@@ -143,8 +143,8 @@ class Constraints:
         min_length: tokens before `<eos>` is allowed.
         no_repeat_ngram_size: 0 is off.
         repetition_penalty: 1 is off.
-        slots: ids that have to come once; None = no source has any.
-        missing_cost: what ending costs for each slot that has not come; infinite = not allowed.
+        slots: ids that must occur once; None = no source has any.
+        missing_cost: penalty of `<eos>` for each missing slot; infinite = not allowed.
     """
 
     eos_id: int
@@ -274,15 +274,15 @@ class Constraints:
 def _with_slots(
     choice: Choice, slots: SlotRules, missing_cost: float, tokens: Ids, sources: Ids
 ) -> Choice:
-    """The candidates of a step where slots have to come once.
+    """The candidates of a step in which slots must occur once.
 
-    A row that would end without some of its slots takes the best of those that may come, or ends
-    all the same if that is likelier in spite of a penalty.
+    A row that would end without some of its slots takes the best slot that may come next. It still
+    ends if that is more probable despite the penalty.
 
     Args:
-        choice: without regard to slots.
+        choice: the candidates without the rules for slots.
         slots: of all sources.
-        missing_cost: of ending without one of them.
+        missing_cost: penalty of ending without one of them.
         tokens: predicted so far, `(rows, length)`.
         sources: the source of the call for each row, `(rows,)`.
     """
@@ -317,7 +317,7 @@ def _with_slots(
 
 
 def _with(changes: Changes, rows: Ids, ids: Ids, scores: Floats | float) -> Changes:
-    """Changes with more entries; one score holds for all of them."""
+    """Changes with more entries; a single score applies to all of them."""
     more = np.broadcast_to(np.asarray(scores, dtype=np.float32), rows.shape)
     return replace(
         changes,

@@ -13,7 +13,7 @@ class Standing:
         n_ended: hypotheses that ended so far, kept or not, `(n_sources,)`.
         beam_size: live hypotheses a source.
         best_live: log-prob of the best live hypothesis, `(n_sources,)`.
-        divisors: the length penalty where it would be worth most, `(n_sources,)`.
+        divisors: the length penalty at the most favorable length, `(n_sources,)`.
         worst_kept: score of the last of the `n_best`, minus infinity while there are fewer,
             `(n_sources,)`.
     """

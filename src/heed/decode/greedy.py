@@ -29,9 +29,9 @@ class Rows:
 
     Attributes:
         sources: index of its source in the call, `(rows,)`.
-        limits: most tokens it may get, those skipped included, `(rows,)`.
-        n_skipped: places in front of its first token: prefixes that are read whole end at the same
-            place, so that all rows go on there, `(rows,)`.
+        limits: most tokens it may get, skipped ones included, `(rows,)`.
+        n_skipped: places before its first token: prefixes that are read at once end at the same
+            place, so that all rows continue there, `(rows,)`.
         is_live: False if it is finished but still in the batch, `(rows,)`.
         tokens: predicted so far, then room for more, `(rows, longest limit)`.
         token_log_probs: their log-probs by the model, `(rows, longest limit)`.
@@ -56,7 +56,7 @@ class Rows:
 
 
 def choose_likeliest(choice: Choice, steps: Ids, sources: Ids) -> tuple[Ids, Floats, None]:
-    """Take the likeliest id of each row, the lowest among equals.
+    """Take the most probable id of each row, the lowest among equals.
 
     Args:
         choice: the candidates.
@@ -82,7 +82,7 @@ def greedy_search(
         choose: picks each row's next token.
 
     Returns:
-        One hypothesis a source; None for one that was not wanted any more.
+        One hypothesis a source; None for a source that is no longer wanted.
 
     Raises:
         HeedError: the model's output is not a number.
@@ -120,10 +120,10 @@ def greedy_search(
 
 
 def _begin(model: Decodable, src: Ids, task: Task) -> tuple[State, Rows, Ids, int]:
-    """Read sources, and what of the prefixes is read at once.
+    """Read sources, and the parts of prefixes that can be read at once.
 
     Returns:
-        The state, the rows, the last token of each, `(rows,)`, and how many places have a token.
+        The state, the rows, the last token of each, `(rows,)`, and the number of places filled.
     """
     prefixes = task.constraints.prefixes
     begun = np.concatenate([np.full((len(src), 1), task.bos_id), prefixes], axis=1)
@@ -143,14 +143,14 @@ def _begin(model: Decodable, src: Ids, task: Task) -> tuple[State, Rows, Ids, in
             model.extend(state, begun[:, :number])
     rows = _new_rows(task, number - n_read)
     for tokens, prefix, n in zip(rows.tokens, prefixes, n_read.tolist(), strict=True):
-        # A token that is never chosen stands in front.
+        # The skipped places hold a token that is never chosen.
         tokens[: number - n], tokens[number - n : number] = task.bos_id, prefix[:n]
     rows.token_log_probs[:, :number] = 0.0
     return state, rows, begun[np.arange(len(src)), n_read], number
 
 
 def _reads_prompts(model: Decodable) -> TypeGuard[PromptReader]:
-    """Whether beginnings of unequal length can be read at once."""
+    """Whether prompts of unequal length can be read at once."""
     return isinstance(model, PromptReader) and model.reads_prompts
 
 

@@ -26,7 +26,7 @@ _SAMPLING_ONLY = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
 
 @dataclass(frozen=True, kw_only=True)
 class DecodeOptions:
-    """How to search for a translation. Lengths count target tokens, log-probs are natural.
+    """Options of a search. Lengths count target tokens, log-probs are natural.
 
     Attributes:
         beam_size: partial hypotheses kept at each step, 1 to 1024. 1 is greedy search, whatever
@@ -35,38 +35,38 @@ class DecodeOptions:
             independent samples, 1 to 1024. Fewer come back only if the search found fewer.
         length_penalty: strength of the length penalty, 0 (neutral) to 10. Larger favors longer
             answers.
-        length_formula: how it changes the log-prob, which favors short answers, to a score: `gnmt`,
+        length_formula: formula from the log-prob, which favors short answers, to a score: `gnmt`,
             `power` or `none` (neutral). Formulas and sources in `length_penalty.py`.
         early_stopping: when a beam search may stop before the length limit: `first`, `bound` or
             `never` (neutral). Rules and sources in `early_stopping.py`.
         max_length: most tokens predicted, `<eos>` included, 1 to 4096: each costs more than the
             one before, and no model learns positions that far. A hypothesis cut here has the
-            status `max_length` and ranks behind every complete one.
-        max_length_factor: with `max_length_offset`, a limit that follows each source:
+            status `max_length` and ranks below every complete one.
+        max_length_factor: with `max_length_offset`, a limit that depends on the source:
             `max_length_factor * src_len + max_length_offset` tokens (after a forced prefix), where
-            `src_len` counts every source id given. 0 to 100. Whichever limit is lower holds.
+            `src_len` counts every source id given. 0 to 100. The lower limit applies.
         max_length_offset: see `max_length_factor`; 0 to 4096. At least one token is predicted.
         min_length: tokens before `<eos>` is allowed, 0 (neutral) to below `max_length`.
-        sample: draw tokens at random instead of searching for the likeliest.
+        sample: draw tokens at random instead of searching for the most probable.
         temperature: log-probs are divided by it before sampling, 0.001 to 1000. 1.0 is neutral,
             below is safer, above is wilder. Source: Ackley et al. 1985.
-        top_k: sample among the `top_k` likeliest tokens; 0 (neutral) is all, 1 is greedy.
+        top_k: sample among the `top_k` most probable tokens; 0 (neutral) is all, 1 is greedy.
             Source: Fan et al. 2018, section 5.1.
-        top_p: sample among the smallest set of likeliest tokens whose probability together is
+        top_p: sample among the smallest set of most probable tokens whose total probability is
             above `top_p`, after `top_k`; 0 to 1 (neutral). 0 is greedy.
             Source: Holtzman et al. 2020, section 3.1.
-        min_p: sample among tokens at least `min_p` times as probable as the likeliest one, after
-            the other filters; 0 (neutral) to 1. Source: Nguyen et al. 2024.
+        min_p: sample among tokens at least `min_p` times as probable as the best one, after the
+            other filters; 0 (neutral) to 1. Source: Nguyen et al. 2024.
         seed: with the key of a sentence, decides all its random draws, 0 to 2**64 - 1.
         no_repeat_ngram_size: no n-gram of this size occurs twice in a hypothesis; 0 (neutral)
             to 1000. Source: Paulus et al. 2018, section 2.5.
         repetition_penalty: log-probs of tokens already in the hypothesis are multiplied by it, 1
-            (neutral) to 100. It steers search and score; token log-probs stay the model's own.
+            (neutral) to 100. It changes search and score; token log-probs stay the model's own.
             Source: Keskar et al. 2019, section 4.1, there on logits, whose sign is arbitrary.
         suppress: target ids never produced. Empty is neutral.
 
     Raises:
-        ConfigError: a value is out of its range, or would change nothing.
+        ConfigError: a value is out of its range, or would have no effect.
     """
 
     beam_size: Annotated[
@@ -172,11 +172,11 @@ def require_storable(
     where: str = "where it is stored with a model",
     remedy: str = " A single call may ask for more.",
 ) -> None:
-    """Refuse values that a call may set, but neither a model folder nor a client.
+    """Refuse values that a call may set, but not a model folder or a client.
 
     Args:
-        options: to be checked.
-        where: the limit holds, for the error.
+        options: the options to check.
+        where: the place of the limit, for the error.
         remedy: the end of the error.
 
     Raises:

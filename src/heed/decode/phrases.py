@@ -1,7 +1,7 @@
-"""Phrases that an answer must contain, and phrases that it must not, as sequences of ids.
+"""Phrases that a hypothesis must contain, and phrases that it must not, as sequences of ids.
 
-`Progress` tells how far a hypothesis is with its phrases. `banks.py` shares the places of a beam
-among hypotheses that are further and less far.
+`Progress` tracks the phrases of a hypothesis. `banks.py` divides the places of a beam between
+hypotheses of different progress.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Form = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class WordEdges:
-    """Which ids begin or end within a word, so that a phrase is not taken for part of a word.
+    """Which ids begin or end within a word, so that part of a word does not count as a phrase.
 
     Attributes:
         begins_inside: ids whose text continues the word before it.
@@ -26,10 +26,10 @@ class WordEdges:
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """What the answer to one source must contain, and what it must not.
+    """The required and forbidden phrases of one source.
 
     Attributes:
-        required: of each phrase its forms, of which one has to occur; no two phrases share an
+        required: the forms of each phrase, one of which must occur; no two phrases share an
             occurrence.
         banned: sequences of ids that must not occur.
         edges: which ids are within words, so that a phrase is not part of one.
@@ -44,7 +44,7 @@ class Phrases:
 
     @property
     def n_ids(self) -> int:
-        """How many ids the shortest forms have together."""
+        """The total number of ids of the shortest forms."""
         return sum(min(map(len, forms)) for forms in self.required)
 
     @property
@@ -54,11 +54,11 @@ class Phrases:
 
 
 class State(NamedTuple):
-    """How far a hypothesis is with its phrases.
+    """The progress of a hypothesis with its phrases.
 
     Attributes:
         met: phrases that it has, one bit each.
-        begun: the newest ids, as far as they may be the beginning of a missing phrase.
+        begun: the newest ids that may be the beginning of a missing phrase.
         is_after_word: whether the id before `begun` may be continued.
         within: phrases found within `begun`: number, start and end.
         last: the phrase that ended with the newest id, and may turn out to be part of a longer
@@ -78,7 +78,7 @@ START = State(0, (), False, (), -1, False)
 
 
 class Progress:
-    """The states of the hypotheses of one source; each step of each state is worked out once.
+    """The states of the hypotheses of one source; each step of each state is computed once.
 
     Args:
         phrases: of the source.
@@ -89,7 +89,7 @@ class Progress:
         self._edges = phrases.edges
         self._all = (1 << len(phrases.required)) - 1
         self._least = [min(map(len, forms)) for forms in phrases.required]
-        # What only one phrase accepts should not be taken by another that accepts more.
+        # Phrases with few forms come first, so that others do not take their occurrences.
         self._order = sorted(range(len(self._least)), key=lambda n: len(phrases.required[n]))
         self._steps: dict[tuple[State, int], State] = {}
         self._remaining: dict[State, int] = {}
@@ -117,7 +117,7 @@ class Progress:
         return found
 
     def remaining(self, state: State) -> int:
-        """How many ids are needed, at least, to get the missing phrases."""
+        """The smallest number of ids that completes the missing phrases."""
         found = self._remaining.get(state)
         if found is None:
             found = self._remaining[state] = self._count(state)
@@ -158,7 +158,7 @@ class Progress:
         ]
 
     def _matches(self, state: State, form: Form) -> list[int]:
-        """How many of the newest ids are the beginning of a form: all lengths, 0 included."""
+        """All numbers of newest ids that are the beginning of a form, 0 included."""
         found = []
         for start in range(len(state.begun) + 1):
             n = len(state.begun) - start
@@ -173,14 +173,14 @@ class Progress:
         if form[0] not in self._edges.begins_inside:
             return True
         if start == 0:
-            # With nothing begun, the newest id is the one before.
+            # If no phrase is begun, the newest id is the one before.
             return not (state.is_after_word if state.begun else state.ends_inside)
         return state.begun[start - 1] not in self._edges.ends_inside
 
     def _step(self, state: State, id: int) -> State:
         met, within = state.met, state.within
         if state.last != -1 and state.ends_inside and id in self._edges.begins_inside:
-            # What looked like the phrase is the beginning of a longer word.
+            # The apparent phrase is the beginning of a longer word.
             met &= ~(1 << state.last)
             within = tuple(one for one in within if one[0] != state.last)
         begun = (*state.begun, id)
@@ -190,7 +190,7 @@ class Progress:
         for start in range(len(begun)):
             whole = self._completed(now, start)
             if whole != -1:
-                # A longer phrase takes the occurrences of shorter ones within it back.
+                # A longer phrase revokes the occurrences of shorter ones within it.
                 for number, first, _ in within:
                     if first >= start:
                         met &= ~(1 << number)
@@ -212,7 +212,7 @@ class Progress:
         return -1
 
     def _trimmed(self, state: State) -> State:
-        """The state with no more of the newest ids than may be the beginning of a phrase."""
+        """The state with only those newest ids that may be the beginning of a phrase."""
         for start in range(len(state.begun)):
             rest = state.begun[start:]
             inside = {number for number, first, _ in state.within if first >= start}
@@ -230,7 +230,7 @@ class Progress:
         if start:
             before = state.begun[start - 1] in self._edges.ends_inside
         if start == len(state.begun):
-            before = False  # the newest id is before, and `ends_inside` tells it
+            before = False  # the newest id is the one before, and `ends_inside` is used for it
         within = tuple(
             (number, first - start, end - start)
             for number, first, end in state.within
@@ -245,7 +245,7 @@ class Progress:
             for form in forms:
                 for n in self._matches(state, form):
                     start = len(state.begun) - n
-                    # To go on here takes back shorter phrases that are found already.
+                    # Continuing this phrase revokes shorter phrases that are already found.
                     lost = sum(self._least[one] for one, first, _ in state.within if first >= start)
                     left = len(form) - n + lost
                     saved = max(saved, self._least[number] - left)

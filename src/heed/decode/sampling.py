@@ -21,7 +21,7 @@ class Distribution:
     Attributes:
         probabilities: at least 0, not normalized, `(rows, n)`.
         scores: of the search, independent of the temperature, `(rows, n)`.
-        ids: their ids, likeliest first, `(rows, n)`; None = the whole vocabulary in order.
+        ids: their ids, most probable first, `(rows, n)`; None = the whole vocabulary in order.
     """
 
     probabilities: Floats
@@ -33,7 +33,7 @@ def draw_table(keys: Sequence[tuple[int, int]], *, seed: int, length: int) -> Su
     """Draw all random numbers of a call, so that no sentence depends on others in its batch.
 
     Args:
-        keys: for each source, the sentence's key and which of its samples this is.
+        keys: for each source, the key of the sentence and the number of the sample.
         seed: the run's.
         length: numbers each source may need.
 
@@ -51,7 +51,7 @@ def draw_table(keys: Sequence[tuple[int, int]], *, seed: int, length: int) -> Su
 
 
 def candidates(choice: Choice, options: DecodeOptions) -> Distribution:
-    """Leave the tokens that temperature, top-k, top-p and min-p allow, in this order.
+    """Keep the tokens that temperature, top-k, top-p and min-p allow, in this order.
 
     Args:
         choice: the candidates.
@@ -72,7 +72,7 @@ def candidates(choice: Choice, options: DecodeOptions) -> Distribution:
 
 
 def draw(allowed: Distribution, uniform: Sums) -> tuple[Ids, Floats]:
-    """Pick one token a row by turning a uniform number into an id.
+    """Draw one token a row by turning a uniform number into an id.
 
     Args:
         allowed: the tokens that may be drawn.
@@ -85,7 +85,7 @@ def draw(allowed: Distribution, uniform: Sums) -> tuple[Ids, Floats]:
     """
     chances = allowed.probabilities
     rows, width = np.arange(len(chances)), chances.shape[1]
-    # First a block of tokens, then one in it: sums of blocks cost a sixth of all running sums.
+    # First a block of tokens, then a token in it: sums of blocks cost a sixth of all running sums.
     blocks = np.add.reduceat(chances, np.arange(0, width, _BLOCK), axis=1, dtype=np.float64)
     ends = blocks.cumsum(axis=1)
     wanted = uniform * ends[:, -1]
@@ -99,8 +99,8 @@ def draw(allowed: Distribution, uniform: Sums) -> tuple[Ids, Floats]:
 
 
 def _first_above(cumulative: Sums, numbers: Sums) -> Ids:
-    """In each row of running sums `(rows, n)`, the place of the first above a number, `(rows,)`."""
-    # A number rounded up to the total must not fall on a token of chance 0, nor off the end.
+    """In each row of running sums `(rows, n)`, the index of the first above a number, `(rows,)`."""
+    # A number rounded up to the total must not select a token of probability 0, or none.
     below = np.minimum(numbers, np.nextafter(cumulative[:, -1], 0.0))
     places: Ids = (cumulative > below[:, None]).argmax(axis=1)
     return places
@@ -140,7 +140,7 @@ class Sampler:
 
 
 def _weigh(scores: Floats, best: Floats, temperature: float) -> Floats:
-    """Turn scores `(rows, n)` into probabilities as shares of that of the best, `(rows, 1)`."""
+    """Turn scores `(rows, n)` into probabilities relative to that of the best, `(rows, 1)`."""
     shares: Floats = scores - best
     if temperature != 1.0:
         shares /= temperature
@@ -151,7 +151,7 @@ def _weigh(scores: Floats, best: Floats, temperature: float) -> Floats:
 def _nucleus(
     choice: Choice, found: Distribution, best: Floats, options: DecodeOptions
 ) -> Distribution:
-    """Keep the smallest set of likeliest tokens whose probability together is above `top_p`.
+    """Keep the smallest set of most probable tokens whose total probability is above `top_p`.
 
     Args:
         choice: the candidates.
@@ -171,7 +171,7 @@ def _nucleus(
         cumulative = likeliest.probabilities.cumsum(axis=1, dtype=np.float64) / total
         is_outside = np.zeros(cumulative.shape, dtype=bool)
         is_outside[:, 1:] = cumulative[:, :-1] > options.top_p
-        # Sorting a whole vocabulary is slow, and a nucleus is mostly small: widen until it fits.
+        # Sorting a whole vocabulary is slow, and most nuclei are small: widen until it fits.
         if width == whole or is_outside[:, -1].all():
             likeliest.probabilities[is_outside] = 0.0
             return likeliest

@@ -52,7 +52,7 @@ def next_token(
     pad_id: int,
     forbidden: Sequence[int] = (),
 ) -> list[list[ScoredToken]]:
-    """The tokens that may follow a prefix, likeliest first.
+    """The tokens that may follow a prefix, most probable first.
 
     Args:
         model: anything that can be decoded, in eval mode.

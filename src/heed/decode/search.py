@@ -36,24 +36,24 @@ def decode(
     observer: Observer | None = None,
     is_wanted: IsWanted | None = None,
 ) -> list[list[Hypothesis]]:
-    """Translate every source; the result for one never depends on the others.
+    """Translate every source; the result of a source never depends on the others.
 
     Args:
         model: anything that can be decoded, in eval mode.
         src: source ids, padded with `pad_id`, `(n_sources, src_len)`.
-        options: how to search.
+        options: of the search.
         bos_id: the target token before the first; `eos_id` ends a hypothesis.
         forbidden: target ids never produced; `eos_id` is allowed even if listed.
-        prefixes: ids each answer must begin with, one list a source; part of the hypothesis.
-        slots: ids that answers must hold once, one list a source, unless cut; empty = none.
-        score_prefixes: False = what can be read of prefixes at once has log-probs of 0.
-        keys: with `options.seed`, decides a sentence's draws; None = its place in the batch.
-        phrases: what the answer to each source must and must not contain; not for sampling.
+        prefixes: ids each hypothesis must begin with, one list a source.
+        slots: ids that a hypothesis must contain once, unless cut, one list a source; empty = none.
+        score_prefixes: False = parts of prefixes that are read at once have log-probs of 0.
+        keys: with `options.seed`, decides a sentence's draws; None = its index in the batch.
+        phrases: required and forbidden phrases of each source; not for sampling.
         observer: gets a record of every step.
-        is_wanted: called after every step; a source that is not wanted any more leaves the batch.
+        is_wanted: called after every step; a source that is no longer wanted leaves the batch.
 
     Returns:
-        For each source 1 to `n_best` hypotheses, best first; none where it was not wanted any more.
+        For each source 1 to `n_best` hypotheses, best first; none if it is no longer wanted.
 
     Raises:
         DataError: a prefix leaves no room below `max_length`.
@@ -109,7 +109,7 @@ def _repeated(
     slots: Sequence[Sequence[Slot]],
     options: DecodeOptions,
 ) -> tuple[int, Ids, Sequence[Sequence[int]], Sequence[Sequence[Slot]]]:
-    """How many samples there are, and sources, prefixes and slots once for each."""
+    """The number of samples, and sources, prefixes and slots repeated for each."""
     n = options.n_best if options.sample else 1
     if n == 1:
         return n, src, prefixes, slots
@@ -118,7 +118,7 @@ def _repeated(
 
 
 def _ranked(group: Sequence[Hypothesis | None]) -> list[Hypothesis]:
-    """The samples of a source, best first; none if some are missing: it was not wanted any more."""
+    """The samples of a source, best first; none if some are missing: it is no longer wanted."""
     found = [answer for answer in group if answer is not None]
     return sorted(found, key=lambda answer: -answer.score) if len(found) == len(group) else []
 
@@ -144,7 +144,7 @@ def _limits(
         src: padded source ids, `(n_sources, src_len)`.
         options: `max_length`, `max_length_factor` and `max_length_offset` are used.
         pad_id: fills the shorter rows of `src`.
-        prefixes: their lengths are added to the limit that follows from the source.
+        prefixes: their lengths are added to the limit by source length.
         phrases: likewise.
 
     Returns:

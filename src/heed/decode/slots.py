@@ -1,7 +1,7 @@
-"""Slots: ids that stand for spans of the source; each has to come once, pairs well nested.
+"""Slots: ids that represent spans of the source; each must occur once, pairs well nested.
 
-Which slots may come next is a walk over a tree: inside a pair come those that were inside it, and
-it closes when all of them are there.
+The slots form a tree: those inside a pair in the source must come inside it, and the pair closes
+when all of them are there.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ class Slot:
     """A slot of one source.
 
     Attributes:
-        id: that stands for it; the first one of a pair.
-        closing_id: the second one of a pair; None = it is no pair.
-        inside: the place, in the list of the source's slots, of the pair around it; None = there
+        id: its id; the opening one of a pair.
+        closing_id: the closing one of a pair; None = it is not a pair.
+        inside: the index, in the list of the source's slots, of the pair around it; None = there
             is none.
     """
 
@@ -38,14 +38,14 @@ class SlotRules:
 
     Attributes:
         ids: of the columns, `(n_columns,)`.
-        columns: the column of each id up to one more than the highest of them, -1 where it has
-            none, `(highest + 2,)`.
+        columns: the column of each id up to one more than the highest of them, -1 if it has none,
+            `(highest + 2,)`.
         is_slot: whether a source has the slot, `(n_sources, n_columns)`.
-        parents: the column of the pair around it, -1 where there is none,
-            `(n_sources, n_columns)`; of a closing slot, the column of its pair.
-        depths: how many pairs are around each pair, and one; 0 for what opens no pair,
+        parents: the column of the pair around it, -1 if there is none, `(n_sources, n_columns)`;
+            for a closing slot, the column of its pair.
+        depths: for an opening slot, one more than the number of pairs around it; 0 for others,
             `(n_sources, n_columns)`.
-        closers: the column that closes each pair, its own for what opens no pair,
+        closers: for an opening slot, the column of its closing slot; its own for others,
             `(n_sources, n_columns)`.
         is_closer: `(n_sources, n_columns)`.
     """
@@ -101,7 +101,7 @@ class SlotRules:
                 self.parents[source, closer] = column
 
     def next(self, tokens: Ids, sources: Ids) -> tuple[NDArray[np.bool_], Ids]:
-        """Which slots may come next in each row, and how many it misses.
+        """Which slots may come next in each row, and how many slots it lacks.
 
         Args:
             tokens: predicted so far, `(rows, length)`.
@@ -115,11 +115,11 @@ class SlotRules:
         rows, places = (columns >= 0).nonzero()
         missing[rows, columns[rows, places]] = False
         every = np.arange(len(tokens))[:, None]
-        # A pair is open if what opens it is there, and what closes it is not.
+        # A pair is open if its opening slot is there and its closing slot is not.
         depths = self.depths[sources] * (missing[every, self.closers[sources]] & ~missing)
         innermost = np.where(depths.any(axis=1), depths.argmax(axis=1), _ROOT)
         may_come = missing & (self.parents[sources] == innermost[:, None])
-        # A pair stays open as long as anything but its end may come inside it.
+        # A pair stays open as long as any slot other than its closing one may come inside it.
         is_closer = self.is_closer[sources]
         has_others = (may_come & ~is_closer).any(axis=1)
         may_come &= ~(is_closer & has_others[:, None])

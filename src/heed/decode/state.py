@@ -26,7 +26,7 @@ ENDED = -2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hypothesis:
-    """One answer to one source.
+    """One translation of one source.
 
     Attributes:
         ids: target ids without `<bos>` and `<eos>`.
@@ -45,12 +45,12 @@ class Hypothesis:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step of a search, for an observer: the best candidates and what became of each.
+    """One step of a search, for an observer: the best candidates and the fate of each.
 
     Attributes:
         number: 0 for the first predicted token.
-        sources: which source of the call each line is about, `(n_sources,)`; when sampling,
-            sample `j` of source `i` counts as source `i * n_best + j`.
+        sources: the source of the call for each line, `(n_sources,)`; when sampling, sample `j` of
+            source `i` counts as source `i * n_best + j`.
         parents: the slot each candidate continues, best candidate first, `(n_sources, n)`.
         ids: its token, `(n_sources, n)`.
         log_probs: of that token by the model, `(n_sources, n)`.
@@ -121,9 +121,9 @@ class Task:
         eos_id: the token that ends a hypothesis.
         limits: most tokens predicted for each source, `(n_sources,)`.
         constraints: which tokens are not allowed.
-        pad_id: fills shorter prefixes where they are read at once; None = they are not.
-        phrases: what the answer to each source must and must not contain; None = nothing.
-        n_samples: how many consecutive sources each sentence of the call has.
+        pad_id: fills shorter prefixes if they are read at once; None = they are not.
+        phrases: required and forbidden phrases of each source; None = none.
+        n_samples: number of consecutive sources for each sentence of the call.
         observer: called after every step, or None.
         is_wanted: called after every step; None = all are wanted to the end.
     """

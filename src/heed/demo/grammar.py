@@ -1,7 +1,7 @@
 """The built-in corpus: thousands of short sentences in Chinese, English, Spanish and French.
 
-They are generated from some two hundred words, so they are learned in minutes and checked by eye.
-`synchronous.py` generates them from `corpus/*.toml`.
+They are built from some two hundred words, so a model learns them in minutes and a person can
+check them by eye. `synchronous.py` generates them from `corpus/*.toml`.
 """
 
 import random
@@ -56,7 +56,7 @@ def _check_languages(source_lang: str, target_lang: str) -> None:
 
 
 def _project(chosen: Iterable[Sentence], source_lang: str, target_lang: str) -> list[Pair]:
-    """The chosen sentences as pairs of one direction, without those missing in a language."""
+    """The chosen sentences as pairs of one direction, without those missing in either language."""
     texts = (sentence.texts for sentence in chosen)
     sayable = [text for text in texts if source_lang in text and target_lang in text]
     origin = f"built-in {source_lang}-{target_lang}"
@@ -74,25 +74,25 @@ def pairs(source_lang: str, target_lang: str) -> list[Pair]:
         target_lang: another of these.
 
     Raises:
-        ConfigError: if the languages are others, or the same twice.
+        ConfigError: a language is not one of these, or both are the same.
     """
     _check_languages(source_lang, target_lang)
     return _project(sentences(), source_lang, target_lang)
 
 
 def word_text(language: str, *, seed: int = 1) -> list[str]:
-    """Lines to learn word vectors from: all sentences, and portraits of people, in random order.
+    """Lines to learn word vectors from: all sentences and portraits of people, in random order.
 
-    The portraits describe a king, a queen, a man, a woman and four others by what they do: what is
-    royal or common, old or young, he or she occurs with each in the same way. They are not among
-    the `pairs`.
+    The portraits describe a king, a queen, a man, a woman and four others by what they do. The
+    words for royal or common, old or young, male or female occur with each of them in the same
+    way. The portraits are not among the `pairs`.
 
     Args:
         language: zh, en, es or fr.
         seed: decides the order.
 
     Raises:
-        ConfigError: if the language is another.
+        ConfigError: the language is not one of these.
     """
     if language not in LANGUAGES:
         raise ConfigError(
@@ -104,7 +104,7 @@ def word_text(language: str, *, seed: int = 1) -> list[str]:
 
 
 def _known_by_heart() -> set[int]:
-    """Indices of the sentences that must stay in training: worked ones and idioms."""
+    """Indices of the sentences that must stay in training: worked examples and idioms."""
     worked = {
         said
         for source_lang, target_lang, src, tgt in WORKED
@@ -121,9 +121,10 @@ def _known_by_heart() -> set[int]:
 def _split(seed: int) -> tuple[tuple[Sentence, ...], tuple[Sentence, ...]]:
     """One split for all languages, so that a test sentence is new in every direction.
 
-    Two words that meet in some sentences are drawn, and all these sentences go to the test: "draw"
-    and "frog" were both seen, never together. A draw is put back if it would leave training with
-    less than half of the occurrences of a word in any language, or without what is known by heart.
+    It draws two words that occur together in some sentences and moves all these sentences to the
+    test: training has "draw" and "frog", but never together. It skips a draw that would leave
+    training with less than half of a word's occurrences in any language, or without a sentence of
+    `_known_by_heart`.
     """
     corpus = sentences()
     seen = [
@@ -156,18 +157,18 @@ def _split(seed: int) -> tuple[tuple[Sentence, ...], tuple[Sentence, ...]]:
 def compositional_split(
     source_lang: str, target_lang: str, seed: int
 ) -> tuple[list[Pair], list[Pair]]:
-    """Train and test pairs of one direction: every word was seen, the combination never.
+    """Train and test pairs of one direction: test words are known, their combinations are new.
 
-    Each test sentence holds two words that never meet in training, whatever the direction. No
-    sentence is shared on either side; each word of the test, on both sides, occurs in training.
+    Each test sentence holds two words that never occur together in training, in any direction. No
+    sentence, on either side, is in both parts. Training has each word of the test, on both sides.
 
     Args:
         source_lang: zh, en, es or fr.
         target_lang: another of these.
-        seed: which combinations are held out; about a tenth of all sentences.
+        seed: decides which combinations are held out; about a tenth of all sentences.
 
     Raises:
-        ConfigError: if the languages are others, or the same twice.
+        ConfigError: a language is not one of these, or both are the same.
     """
     _check_languages(source_lang, target_lang)
     train, test = _split(seed)
@@ -185,10 +186,10 @@ def demo_corpus(
     """The corpus of `heed demo`: four directions for one model, as train, dev and test.
 
     Args:
-        seed: the split, the sample and the order of training.
-        train_size: training pairs per direction: those in which two words of a side meet for the
-            first time, however many, then others up to this number. None takes all.
-        times_by_heart: how often training has each worked sentence and each idiom.
+        seed: decides the split, the sample and the order of training.
+        train_size: training pairs per direction. It takes all pairs in which two words of one side
+            first occur together, then others up to this number. None takes all pairs.
+        times_by_heart: how often training contains each worked sentence and each idiom.
         dev_size: unseen pairs per direction that go to dev.
         test_size: unseen pairs per direction that go to the test, None takes all that are left.
 
@@ -210,7 +211,7 @@ def demo_corpus(
         others = [example for example in seen if (source_lang, example[2]) not in by_heart]
         train += known * times_by_heart
         train += others if train_size is None else _sample(others, train_size)
-        # The same order in each direction: a dev pair of one is no test pair of another.
+        # The same order in each direction, so that a dev pair of one is not a test pair of another.
         random.Random(seed).shuffle(unseen)
         dev += unseen[:dev_size]
         test += unseen[dev_size:] if test_size is None else unseen[dev_size : dev_size + test_size]
@@ -219,7 +220,7 @@ def demo_corpus(
 
 
 def _sample(examples: Iterable[Example], size: int) -> list[Example]:
-    """All examples in which two words of one side meet for the first time, then others."""
+    """The examples in which two words of one side first occur together, then others."""
     met = defaultdict[tuple[str, str], set[str]](set)
     needed: list[Example] = []
     rest: list[Example] = []

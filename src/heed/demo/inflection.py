@@ -1,7 +1,7 @@
 """From a dictionary entry to all forms of a word, in Chinese, English, Spanish and French.
 
-It knows the regular forms that the built-in corpus needs; entries in `corpus/lexicon.toml` list
-the others.
+This module knows the regular forms that the built-in corpus needs. Entries in
+`corpus/lexicon.toml` list the irregular ones.
 """
 
 import re
@@ -12,7 +12,7 @@ LANGUAGES = ("zh", "en", "es", "fr")
 PERSONS = ("1s", "2s", "3s", "1p", "3p")
 
 Table = dict[str, str]
-"""From agreement to text: `{"pf": "rouges"}` for plural and feminine, `""` for all."""
+"""Maps agreement to text: `{"pf": "rouges"}` for plural and feminine, `""` for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class Phrase:
     """A word or phrase in one language.
 
     Attributes:
-        forms: from the name of a form to its table; "" is the dictionary form.
-        agreement: of the word, a letter each: person 1, 2, 3; number s, p; gender m, f.
+        forms: maps the name of a form to its table; "" is the dictionary form.
+        agreement: of the word, one letter each: person 1, 2, 3; number s, p; gender m, f.
     """
 
     forms: Mapping[str, Table]
@@ -31,7 +31,7 @@ class Phrase:
         """The first form whose key has only letters of `agreement`.
 
         Raises:
-            LookupError: if there is none, a mistake in the corpus files.
+            LookupError: there is none, which is a mistake in the corpus files.
         """
         for key, text in self.forms[form].items():
             if not key.strip(agreement):
@@ -40,7 +40,7 @@ class Phrase:
 
 
 def agreeing(cell: str) -> Table:
-    """Forms by person (`"suis es est sommes sont"`), or by gender and number (`"le/la/les"`)."""
+    """A table by person (`"suis es est sommes sont"`), or by gender and number (`"le/la/les"`)."""
     if len(persons := cell.split()) == len(PERSONS):
         return dict(zip(PERSONS, persons, strict=True))
     masculine, feminine, *plurals = cell.split("/")
@@ -212,7 +212,7 @@ def inflect(kind: str, row: str) -> dict[str, Phrase]:
     """All forms of one line of the lexicon, by language; a cell "-" has none.
 
     Args:
-        kind: the section the line stands in: noun, profession, mass, person, proper, ...
+        kind: the section of the line: noun, profession, mass, person, proper, ...
         row: English, Chinese, Spanish and French, separated by `|`.
     """
     cells = dict(zip(("en", "zh", "es", "fr"), map(str.strip, row.split("|")), strict=True))
@@ -223,7 +223,7 @@ def inflect(kind: str, row: str) -> dict[str, Phrase]:
     return {language: read(cell, language) for language, cell in cells.items() if cell != "-"}
 
 
-# Pattern and replacement, in this order.
+# Patterns and replacements, applied in this order.
 _SPELLING = {
     "en": [(r"\b([Aa]) (?=[aeio])", r"\1n ")],
     "es": [(r"\b([aA]) el\b", r"\1l"), (r"\bde el\b", "del"), (r" \?", "?"), (r"¿ ", "¿")],
@@ -240,7 +240,7 @@ _SPELLING = {
 
 
 def spell(text: str, language: str) -> str:
-    """Words → a sentence: elision, contraction, blanks and the first capital."""
+    """Join words into a sentence: elision, contraction, spaces and the first capital."""
     text = " ".join(text.split())
     for pattern, replacement in _SPELLING[language]:
         text = re.sub(pattern, replacement, text)

@@ -21,10 +21,10 @@ class Meaning:
     """A meaning: a word, phrase or sentence in every language.
 
     Attributes:
-        category: by which rules select it, such as `np` or `pet`.
+        category: the name by which rules select it, such as `np` or `pet`.
         kind: the category of its head word: an `np` about a dog is of kind `pet`.
         words: the lexicon lines it is built from, in the order of the slots.
-        phrases: from language to phrase; a language that cannot say it is absent.
+        phrases: maps a language to the phrase; a language that cannot express it is absent.
     """
 
     category: str
@@ -35,7 +35,7 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class GrammarRule:
-    """One rule of `rules.toml`, which explains the fields."""
+    """One rule of `rules.toml`; that file explains the fields."""
 
     makes: str
     slots: Mapping[str, str]
@@ -53,7 +53,7 @@ class Sentence:
 
 
 Known = Mapping[str, list[Meaning]]
-"""From category to its meanings."""
+"""Maps a category to its meanings."""
 
 Scope = Mapping[str, Phrase]
 """The names in a template of one language: function words and the fillers of slots."""
@@ -74,7 +74,7 @@ def _fill(template: str, scope: Scope) -> str:
 
 
 def _say(template: str, scope: Scope, head: str | None) -> Phrase:
-    """The phrase in one language; with a head, it has all the head's forms."""
+    """The phrase in one language; with a `head`, it has all forms of the head word."""
     if head is None:
         return Phrase({"": {"": _fill(template, scope)}})
     before, place, after = template.partition("{" + head + "}")
@@ -122,7 +122,7 @@ def expand(rule: GrammarRule, known: Known, small: Mapping[str, Scope]) -> list[
     Args:
         rule: the rule.
         known: the meanings for its slots.
-        small: the small words of each language, such as `be`.
+        small: the function words of each language, such as `be`.
     """
     results = []
     for meanings in _fillings(rule, known):
@@ -153,7 +153,7 @@ def _lexicon() -> dict[str, list[Meaning]]:
 
 
 def _grammar() -> tuple[list[GrammarRule], dict[str, Scope]]:
-    """The rules in order, and the small words of each language."""
+    """The rules in order, and the function words of each language."""
     toml = _read_toml("rules.toml")
     rules = [
         GrammarRule(templates={language: table.pop(language) for language in LANGUAGES}, **table)
@@ -177,7 +177,7 @@ def sentences() -> tuple[Sentence, ...]:
 
 @cache
 def portraits() -> tuple[Sentence, ...]:
-    """Further sentences, which are not translated: of people, to learn word vectors from."""
+    """Further sentences, about people and not translated, to learn word vectors from."""
     return _spelled("portrait")
 
 
@@ -196,7 +196,7 @@ def _spelled(category: str) -> tuple[Sentence, ...]:
 
 @cache
 def _known() -> Known:
-    """Everything that the grammar makes, by category."""
+    """All meanings that the grammar produces, by category."""
     rules, small = _grammar()
     known = _lexicon()
     for rule in rules:

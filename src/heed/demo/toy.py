@@ -20,13 +20,13 @@ TASKS: dict[str, Callable[[list[str]], list[str]]] = {
 def pairs(
     task: str, n_pairs: int, *, seed: int, n_words: int = 20, max_length: int = 10
 ) -> Iterator[Pair]:
-    """Random sentences of made-up words, and the outputs of the task.
+    """Random sentences of made-up words, each with the task's output.
 
     Args:
         task: a name of `TASKS`.
-        n_pairs: how many.
+        n_pairs: number of pairs.
         seed: decides the sentences.
-        n_words: different words, `w00` and so on.
+        n_words: number of different words, `w00` and so on.
         max_length: words in the longest sentence; each length from 1 is equally likely.
 
     Raises:

@@ -1,1 +1,1 @@
-"""Bytes on disk that a kill, a full disk or a power cut leaves whole."""
+"""Files that stay intact after a kill, a full disk or a power failure."""

@@ -1,4 +1,4 @@
-"""Crash-safe files: a kill, a full disk or a power cut leaves the old content or the new.
+"""Crash-safe files: after a kill, a full disk or a power failure a file is the old or the new one.
 
 Folders are in `folders.py`.
 """
@@ -24,18 +24,17 @@ LOCK = "run.lock"
 TEMPORARY = ".tmp-"
 CHUNK_BYTES = 1 << 20
 LOOK_S = 0.05
-"""Longer than a process takes that looks whether a folder is locked."""
+"""Longer than a process takes to test whether a folder is locked."""
 Contents = bytes | mmap.mmap
-"""Of a file, in memory or where it lies."""
+"""The content of a file, in memory or mapped."""
 
 _fault_points = itertools.count(1)
 
 
 def fault_point() -> None:
-    """Die here by SIGKILL if this is the `HEED_FAULT`-th such point the process reaches.
+    """Kill the process by SIGKILL if this is the `HEED_FAULT`-th such point that it reaches.
 
-    The tests kill a save at every point in turn: a promise about crashes is worth what its
-    crash test is worth.
+    The tests kill a save at every point in turn.
     """
     wanted = os.environ.get("HEED_FAULT")
     if wanted and next(_fault_points) == int(wanted):
@@ -51,7 +50,7 @@ def write_atomically(
     `follow_links` (see `atomic_writer`).
 
     Raises:
-        RunError: the disk is full, read-only or not ours; the old file is untouched.
+        RunError: the disk is full or read-only, or permission is denied; the old file stays.
     """
     with atomic_writer(path, needed_bytes=len(data), follow_links=follow_links) as file:
         _write_in_halves(file, data)
@@ -67,10 +66,10 @@ def atomic_writer(
         path: where the file will be.
         needed_bytes: its final size if known, for the message on a full disk.
         follow_links: a symbolic link at `path` stays, and the file it points to is replaced. Only
-            for a path that a person typed: a link in a model folder may be a stranger's.
+            for a path that the user typed: links in a model folder are not trusted.
 
     Raises:
-        RunError: the disk is full, read-only or not ours; the old file is untouched.
+        RunError: the disk is full or read-only, or permission is denied; the old file stays.
     """
     target = Path(os.path.realpath(path) if follow_links else path)
     if not target.is_symlink() and target.exists() and not target.is_file():
@@ -89,7 +88,7 @@ def atomic_writer(
 
 
 def write_synced(path: Path, data: bytes) -> None:
-    """Write a new file and wait for the disk; the caller gives it its name and tells of errors."""
+    """Write a new file and sync it; the caller renames it and handles errors."""
     with open(path, "xb") as file:
         _write_in_halves(file, data)
         _sync(file)
@@ -111,7 +110,7 @@ def _sync(file: IO[bytes]) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Make `path` and its missing parents, each one's name safely on disk."""
+    """Make `path` and its missing parents, and sync the name of each."""
     if not path.is_dir():
         make_directory(path.parent)
         with as_run_error(path), suppress(FileExistsError):
@@ -144,13 +143,13 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
 
 
 def map_bytes(path: Path) -> Contents:
-    """A whole regular file where it lies: nothing is copied, and processes share its memory.
+    """Map a whole regular file: nothing is copied, and processes share its memory.
 
-    It does not change when another file is renamed to its place, as heed does. Cutting it short
-    in place (`cp` onto it) kills the processes that have it mapped, by SIGBUS.
+    It does not change when another file is renamed to its path, as heed does. Truncating it in
+    place (`cp` onto it) kills the processes that have it mapped, by SIGBUS.
 
     Returns:
-        The mapping, read-only; bytes where the disk cannot map, or nothing is in the file.
+        The mapping, read-only; bytes if the disk cannot map files, or the file is empty.
 
     Raises:
         FormatError: it is missing, not a regular file, or unreadable.
@@ -174,7 +173,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _open_regular(path: str, flags: int) -> int:
-    """Open without waiting: a named pipe in a model folder would otherwise stop us for ever."""
+    """Open without blocking: a named pipe in a model folder would otherwise block forever."""
     descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -185,19 +184,19 @@ def _open_regular(path: str, flags: int) -> int:
 def to_json(value: Any, *, indent: int | None = 2) -> bytes:
     """JSON as UTF-8 with a final newline; any str survives, NaN and infinity are refused."""
     text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
-    # A lone surrogate (an odd file name) becomes \udcXX, which is also how JSON spells it.
+    # A lone surrogate (from an undecodable file name) becomes \udcXX, as JSON escapes it.
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
 def parse_json(data: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read one JSON object strictly: no NaN, no infinity, no key twice, no bottomless nesting.
+    """Read one JSON object strictly: no NaN, no infinity, no duplicate key, no excessive nesting.
 
     Args:
         data: UTF-8.
-        path: where it came from, for messages.
+        path: its file, for messages.
 
     Raises:
-        FormatError: says what is wrong.
+        FormatError: tells the mistake.
     """
     try:
         value = json.loads(
@@ -234,10 +233,10 @@ def _finite(text: str) -> float:
 
 
 def append_json_line(path: str | os.PathLike[str], value: Any) -> None:
-    """Add one line to a JSON-lines log and hand it to the system; a torn last line is cut off.
+    """Append one line to a JSON-lines log and flush it; an incomplete last line is removed.
 
     Raises:
-        RunError: the disk is full, read-only or not ours.
+        RunError: the disk is full or read-only, or permission is denied.
     """
     target = Path(path)
     line = to_json(value, indent=None)
@@ -252,7 +251,7 @@ def append_json_line(path: str | os.PathLike[str], value: Any) -> None:
 
 
 def read_json_lines(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a JSON-lines log; a last line without its newline was cut: ignored.
+    """Yield the objects of a JSON-lines log; an incomplete last line, without newline, is ignored.
 
     Raises:
         FormatError: a complete line is not a JSON object; names the line.
@@ -284,10 +283,10 @@ def _complete_length(file: IO[bytes]) -> int:
 
 @contextmanager
 def lock(directory: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold a run folder for this process alone; the system lets go when the process ends.
+    """Lock a run folder for this process; the system releases the lock when the process ends.
 
     Raises:
-        RunError: another process holds it, or the folder cannot be written.
+        RunError: another process has locked it, or the folder cannot be written.
     """
     import fcntl
 
@@ -312,7 +311,7 @@ def lock(directory: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def is_locked(directory: str | os.PathLike[str]) -> bool:
-    """Whether a process holds a run folder; nothing is written."""
+    """Whether a process has locked a run folder; nothing is written."""
     import fcntl
 
     path = Path(directory) / LOCK
@@ -328,7 +327,7 @@ def is_locked(directory: str | os.PathLike[str]) -> bool:
 
 
 def _take(file: IO[bytes], kind: int) -> None:
-    """Lock a file, at the second attempt if somebody is just looking whether it is locked."""
+    """Lock a file, at the second attempt if another process is just testing the lock."""
     import fcntl
 
     try:
@@ -347,19 +346,19 @@ def _open_own(path: Path) -> IO[bytes]:
 
 
 def temporary_beside(path: Path) -> Path:
-    """A fresh name in the same folder, so that a rename stays on one disk."""
+    """A new name in the same folder, so that a rename stays on one disk."""
     return path.with_name(f"{path.name}{TEMPORARY}{os.urandom(4).hex()}")
 
 
 def sync_directory(path: Path) -> None:
-    """Make renames in `path` outlive a power cut (a no-op where folders cannot be opened)."""
+    """Sync renames in `path` to disk (does nothing on systems that cannot open folders)."""
     if os.name != "posix":
         return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # Some network file systems cannot sync a folder; there is nothing better to do there.
+        # Some network file systems cannot sync a folder; this is ignored.
         if error.errno != errno.EINVAL:
             raise
     finally:
@@ -382,13 +381,13 @@ def cleanup_on_error(temporary: Path) -> Iterator[None]:
 
 @contextmanager
 def as_run_error(path: Path, needed_bytes: int | None = None) -> Iterator[None]:
-    """Turn the system's refusals under `path` into a RunError that says what would help."""
+    """Turn an OSError about a path under `path` into a RunError with a remedy."""
     try:
         yield
     except HeedError:
         raise
     except OSError as error:
-        # Inside `atomic_writer` the caller may also read: its own failures are not ours to tell.
+        # Inside `atomic_writer` the caller may also read; errors of other files are not converted.
         foreign = error.filename is not None and not _is_ours(error.filename, path)
         if foreign:
             raise

@@ -39,10 +39,10 @@ MANIFEST = "manifest.json"
 CARD = "README.md"
 """Text for people, who may edit it: written with the other files, but not listed or compared."""
 PENDING = ".next"
-"""Ends the name of new content that waits until the manifest lists it; see `update_directory`."""
+"""Suffix of new content until the manifest lists it; see `update_directory`."""
 MANIFEST_VERSION = 1
 MAX_MANIFEST_BYTES = 64 << 20
-# Names a manifest may list: plain ones, so that no folder can make us read outside itself.
+# Names a manifest may list: plain ones, so that no manifest can name files outside its folder.
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,120}")
 # More than one suffix where the file itself is a temporary one.
 _TEMPORARY_NAME = re.compile(rf"(.+?)(?:{re.escape(TEMPORARY)}[0-9a-f]{{8}})+", re.DOTALL)
@@ -50,7 +50,7 @@ _TEMPORARY_NAME = re.compile(rf"(.+?)(?:{re.escape(TEMPORARY)}[0-9a-f]{{8}})+", 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What the manifest says of one file."""
+    """The manifest's entry for one file."""
 
     size: int
     crc32: str
@@ -59,7 +59,7 @@ class Entry:
     @classmethod
     def of(cls, data: bytes) -> "Entry":
         """Measure `data`."""
-        import hashlib  # Reading compares CRC-32, and starts without OpenSSL.
+        import hashlib  # Reading compares CRC-32 and does not load OpenSSL.
 
         sha256 = hashlib.sha256(data).hexdigest()
         return cls(size=len(data), crc32=f"{zlib.crc32(data):08x}", sha256=sha256)
@@ -67,7 +67,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """The last file written into a folder: what must be in it, and what the writer adds."""
+    """The last file written into a folder: a list of its files, and the writer's metadata."""
 
     files: dict[str, Entry]
     metadata: dict[str, Any]
@@ -115,7 +115,7 @@ class Manifest:
                     f"{path}: of {name}, size must be a whole number and crc32 and sha256 must be "
                     f"strings, but they are {entry.size!r}, {entry.crc32!r} and {entry.sha256!r}."
                 )
-        # Written canonically, so any other spelling is damage: this notices every flipped bit.
+        # Written canonically, so any other spelling is damage: this detects every flipped bit.
         if manifest.to_bytes() != data:
             raise FormatError(f"{path} is damaged: its own checksum does not match.")
         return manifest
@@ -129,10 +129,10 @@ def write_directory(
     """Make the folder `path` with `files` and a manifest, atomically.
 
     Each file is synced, the manifest is written last, then the folder gets its name. A folder
-    that is already at `path` is replaced with all that it holds.
+    that is already at `path` is replaced with all its contents.
 
     Raises:
-        RunError: the disk is full, read-only or not ours; no partial folder stays behind.
+        RunError: the disk is full or read-only, or permission is denied; no partial folder is left.
     """
     target = Path(path)
     manifest = _measure(files, metadata)
@@ -165,19 +165,19 @@ def update_directory(
 ) -> Manifest:
     """Put `files` and a manifest into a folder that also holds other things.
 
-    At every moment the folder is what its manifest says, before the update or after it. Files that
-    are not listed yet are written first. New content of a listed file is written beside the old
-    file. Then the manifest is replaced, and then the new content gets its name; until then, reading
-    finds it beside. A file that holds these bytes already is not written again.
+    At every moment the folder matches its manifest, the old or the new one. Files that are not
+    listed yet are written first. New content of a listed file is written under a temporary name.
+    Then the manifest is replaced, and then the new content gets its name; until then, readers use
+    the temporary name. A file that already holds these bytes is not written again.
 
     Args:
         path: the folder; made if missing.
         files: content by name.
         metadata: for the manifest.
-        others: further files of the folder, which the manifest is to list as they are.
+        others: further files of the folder, which the manifest lists as they are.
 
     Raises:
-        RunError: the disk is full, read-only or not ours; the folder is what it was.
+        RunError: the disk is full or read-only, or permission is denied; the folder is unchanged.
     """
     target = Path(path)
     manifest = _measure(files, metadata, others or {})
@@ -203,7 +203,7 @@ def finish_update(path: str | os.PathLike[str], names: Iterable[str] = ()) -> No
         names: files that the update may have written, beside those that the manifest lists.
 
     Raises:
-        RunError: the disk is read-only or not ours.
+        RunError: the disk is read-only, or permission is denied.
     """
     target = Path(path)
     listed = _listed(target)
@@ -272,7 +272,7 @@ def map_file(path: Path, manifest: Manifest) -> Contents:
 
 
 def verify_directory(path: str | os.PathLike[str]) -> Manifest:
-    """Compare size, CRC-32 and SHA-256 of every file that the manifest lists, in constant memory.
+    """Verify size, CRC-32 and SHA-256 of every file that the manifest lists, in constant memory.
 
     Raises:
         FormatError: names the first file that is missing, cut short, damaged or changed.
@@ -285,10 +285,10 @@ def verify_directory(path: str | os.PathLike[str]) -> Manifest:
 
 
 def remove_directory(path: str | os.PathLike[str]) -> None:
-    """Remove a folder; a crash meanwhile leaves a temporary name, never half a folder.
+    """Remove a folder; a crash during this leaves a temporary name, never a partial folder.
 
     Raises:
-        RunError: the disk is read-only or not ours.
+        RunError: the disk is read-only, or permission is denied.
     """
     target = Path(path)
     doomed = temporary_beside(target)
@@ -301,7 +301,7 @@ def remove_directory(path: str | os.PathLike[str]) -> None:
 
 
 def is_temporary(name: str, of: Iterable[str]) -> bool:
-    """Whether `name` is what a killed writer of one of these files or folders leaves.
+    """Whether `name` is a temporary file of a killed writer of one of these files or folders.
 
     Args:
         name: without its folder.
@@ -312,10 +312,10 @@ def is_temporary(name: str, of: Iterable[str]) -> bool:
 
 
 def remove_temporaries(directory: str | os.PathLike[str], of: Iterable[str]) -> None:
-    """Remove what killed writers left in `directory`. Call it with the run's lock held.
+    """Remove temporary files of killed writers from `directory`. The caller holds the run's lock.
 
     Args:
-        directory: other files in it stay, also those of a person that end in `.tmp-…`.
+        directory: other files in it stay, even a user's files that end in `.tmp-…`.
         of: names of the files and folders that these writers write, as `is_temporary` takes them.
     """
     patterns = tuple(of)
@@ -330,7 +330,7 @@ def remove_temporaries(directory: str | os.PathLike[str], of: Iterable[str]) -> 
 
 
 def _exchange(new: Path, old: Path) -> None:
-    """Let two folders swap names in one step, where the system can; in two steps elsewhere."""
+    """Swap the names of two folders, in one step if the system can, else in two."""
     try:
         renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
         here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE of <linux/fs.h>
@@ -364,7 +364,7 @@ def _listed(folder: Path) -> dict[str, Entry]:
 
 
 def _location(path: Path, entry: Entry) -> Path:
-    """Where the content of a listed file is: at `path`, or beside it after a killed update."""
+    """The path of a listed file: `path`, or its temporary name after a killed update."""
     pending = path.with_name(f"{path.name}{PENDING}")
     if _is_intact(pending, entry):
         return pending

@@ -1,6 +1,6 @@
 """A JSON-lines file that another process appends to, read a little at a time.
 
-Nothing in it is trusted: it may come from a stranger, and its writer may be killed at any byte.
+Its content is not trusted: it may come from any source, and its writer may be killed at any byte.
 """
 
 import errno
@@ -13,19 +13,20 @@ from heed.disk.files import parse_json
 from heed.errors import FormatError
 
 MAX_LINE_BYTES = 1 << 20
-"""Of a line; longer ones are passed over."""
+"""Most bytes of a line; longer lines are skipped."""
 
 MAX_READ_BYTES = 32 << 20
-"""Read at one look, so that each is answered within a second or so."""
+"""Most bytes read in one call, so that a call takes a second at most."""
 
 
 class GrowingLines:
     """The objects of a JSON-lines file, each given once.
 
-    A last line without its newline is waited for. What is no object is counted and passed over.
+    A last line without its newline is read later, when it is complete. Lines that are not objects
+    are counted and skipped.
 
     Attributes:
-        n_unreadable: lines passed over since the file was opened anew.
+        n_unreadable: lines skipped since the file was last opened.
 
     Args:
         path: the file; it may be missing, and may be replaced by another.
@@ -40,10 +41,10 @@ class GrowingLines:
         self._is_passing_over = False
 
     def read(self) -> tuple[bool, list[dict[str, Any]]]:
-        """The objects that came since the last look.
+        """The objects that were appended since the last call.
 
         Returns:
-            Whether the file was replaced or cut, so that all before is void; and the objects.
+            Whether the file was replaced or cut, so that earlier objects are void; and the objects.
         """
         try:
             descriptor = os.open(self._path, os.O_RDONLY | _NO_SURPRISES)
@@ -90,5 +91,5 @@ class GrowingLines:
         return found
 
 
-# A link may lead out of the folder, and opening a named pipe would wait for ever.
+# A link may lead out of the folder, and opening a named pipe would block forever.
 _NO_SURPRISES = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)

@@ -7,10 +7,10 @@ from heed.errors import ConfigError
 
 
 def home() -> Path:
-    """Where installed models live: `$HEED_HOME`, or `heed` in the XDG data folder.
+    """The folder of installed models: `$HEED_HOME`, or `heed` in the XDG data folder.
 
     Raises:
-        ConfigError: none of the variables is set, and this user has no home folder.
+        ConfigError: none of the variables is set, and the user has no home folder.
     """
     if chosen := os.environ.get("HEED_HOME"):
         return Path(chosen)

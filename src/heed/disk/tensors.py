@@ -29,19 +29,19 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "U8": np.dtype("u1"),
     "BOOL": np.dtype("?"),
 }
-"""The format's types as they lie in a file. NumPy has no bfloat16: here it stands for its bits."""
+"""The format's types. NumPy has no bfloat16: here the type is that of its bits."""
 _FLOATS = ("F64", "F32", "F16", "BF16")
 MAX_HEADER_BYTES = 32 << 20
 MAX_TENSORS = 100_000
 MAX_AXES = 8
-# Dotted words; so no name can be mistaken for a path.
+# Dotted words, so that no name can be a path.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,100}(\.[A-Za-z0-9_-]{1,100}){0,20}")
 _PICKLES = {b"\x80": "a pickle", b"PK\x03\x04": "a zip archive, as torch.save writes"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """One tensor as the header announces it: type (of `DTYPES`), shape, place after the header."""
+    """One tensor as described in the header: type (of `DTYPES`), shape, place after the header."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -62,12 +62,12 @@ def encode_tensors(
         tensors: by name.
         alignment: in bytes, a multiple of 8; the first tensor begins at a multiple of it.
         metadata: texts by name; None = those of weights.
-        must_be_finite: as weights must be.
+        must_be_finite: refuse numbers that are not finite, as for weights.
 
     Raises:
-        RunError: a number is not finite. Such weights are of no use, so they are never kept.
+        RunError: a number is not finite. Such weights are useless, so they are never saved.
     """
-    import safetensors.numpy  # Reading does without.
+    import safetensors.numpy  # Not needed for reading.
 
     rows_first = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
     for name, tensor in rows_first.items():
@@ -92,14 +92,14 @@ def decode_tensors(
     Args:
         data: the whole file.
         where: its name in errors.
-        expected: the names there must be, no more and no fewer, with their shapes; all of them
-            hold floating-point numbers.
+        expected: exactly the names that the file must have, with their shapes; all of them hold
+            floating-point numbers.
 
     Returns:
-        Read-only arrays, which lie in `data` itself where they can; bfloat16 as float32.
+        Read-only arrays, views of `data` if possible; bfloat16 as float32.
 
     Raises:
-        FormatError: no such file, damaged, not what was expected, or not finite.
+        FormatError: not a safetensors file, damaged, not as expected, or not finite.
     """
     specs = read_header(data, where)
     if expected is not None:
@@ -117,7 +117,7 @@ def decode_with_metadata(
     """The tensors of a safetensors file, finite or not, and the texts in its header.
 
     Raises:
-        FormatError: no such file, or damaged.
+        FormatError: not a safetensors file, or damaged.
     """
     specs, metadata = _read(data, where)
     is_sound = isinstance(metadata, dict) and all(isinstance(x, str) for x in metadata.values())
@@ -159,9 +159,9 @@ def read_header(data: Contents, where: str | PathLike[str]) -> dict[str, Spec]:
 
 
 def _read(data: Contents, where: str | PathLike[str]) -> tuple[dict[str, Spec], Any]:
-    """The same, and what the header says besides."""
+    """The same, and the metadata of the header."""
     for magic, what in _PICKLES.items():
-        # The length of a sound header may begin with the same bytes.
+        # The length of a valid header may begin with the same bytes.
         if data[: len(magic)] == magic and data[8:9] != b"{":
             raise FormatError(
                 f"{where} is {what}: reading it could run a program hidden inside. heed reads "
@@ -224,7 +224,7 @@ def _is_counts(value: Any) -> bool:
 
 
 def _check_places(specs: Mapping[str, Spec], n_bytes: int, where: str | PathLike[str]) -> None:
-    """The tensors lie one behind the other and fill the file."""
+    """Check that the tensors are contiguous and fill the file."""
     end = 0
     for name, spec in sorted(specs.items(), key=lambda item: (item[1].start, item[1].end)):
         if spec.start != end:

@@ -1,1 +1,1 @@
-"""Files, pages and spans in, files, pages and spans out; the caller translates what is between."""
+"""Split files, pages and spans into texts; the caller translates them; then join the results."""

@@ -1,7 +1,7 @@
 """Files that are ZIP archives of XML: .docx, .pptx, .odt, .odp, .ods and .epub.
 
-Parts that hold text are translated, all others copied. Nothing is written to the disk, so a part's
-name leads nowhere; entities of a document's own are never expanded.
+Parts that hold text are translated; all others are copied. Nothing is unpacked to the disk, so the
+name of a part is never used as a path. Custom entities are never expanded.
 """
 
 import io
@@ -22,11 +22,11 @@ from heed.translate.result import Translation
 MAX_PARTS = 10_000
 MAX_UNPACKED_BYTES = 256 << 20
 MAX_RATIO = 200
-"""Between unpacked and packed bytes; real documents stay below 50."""
+"""Largest ratio of unpacked to packed bytes; real documents stay below 50."""
 _SMALL_BYTES = 1 << 20
 _IS_ENCRYPTED = 1
 
-# Elements of OpenDocument that hold no text of the document.
+# Elements of OpenDocument without translatable text.
 _ODF_IGNORED = [
     "office:scripts",
     "office:settings",
@@ -82,16 +82,16 @@ ARCHIVE_FORMATS: dict[str, tuple[re.Pattern[str], Splitter]] = {
     "ods": (re.compile(r"content\.xml"), _odf),
     "epub": (re.compile(r".+\.(?:xhtml|html|htm)", re.I), parse_markup),
 }
-"""For each ending the names of the parts that hold text, and what splits them."""
+"""Maps an ending to the names of the parts that hold text, and to the function that splits them."""
 
 
 @dataclass(slots=True)
 class Archive:
-    """An archive, split.
+    """An archive, split into segments.
 
     Attributes:
-        segments: of all its parts.
-        parts: what each one is, in order, and its bytes or its text, split.
+        segments: those of all parts.
+        parts: in order, the entry of each part, and its bytes or its split text.
     """
 
     segments: list[Segment] = field(default_factory=list)
@@ -132,13 +132,12 @@ def open_archive(name: str, data: bytes, ending: str) -> Archive:
     """Split the text of an archive into segments.
 
     Args:
-        name: of the file, for errors.
+        name: the file's name, for errors.
         data: its bytes.
         ending: one of `ARCHIVE_FORMATS`.
 
     Raises:
-        DataError: it is damaged, encrypted, holds no text part, or unpacks to more than any
-            document has.
+        DataError: it is damaged or encrypted, holds no text part, or is too large unpacked.
     """
     pattern, split = ARCHIVE_FORMATS[ending]
     archive = Archive()
@@ -167,7 +166,7 @@ def open_archive(name: str, data: bytes, ending: str) -> Archive:
 
 
 def _require_sane(name: str, infos: list[zipfile.ZipInfo], size: int) -> None:
-    """Refuse what would unpack to more than a document has, or cannot be copied."""
+    """Refuse an archive that is suspiciously large when unpacked, or cannot be copied."""
     if len(infos) > MAX_PARTS:
         raise DataError(f"{name} must have at most {MAX_PARTS:,} parts, but has {len(infos):,}.")
     unpacked = sum(info.file_size for info in infos)

@@ -1,4 +1,4 @@
-"""A file as a row of parts: some are kept as they are, some have segments of their own."""
+"""A file as a list of parts: some are kept unchanged, some have segments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ class Content(Protocol):
 
     @property
     def segments(self) -> list[Segment]:
-        """What is to be translated, in order."""
+        """The segments to translate, in order."""
 
     def join(self, translations: Sequence[Translation]) -> str:
         """The text with each segment replaced by its translation."""
@@ -25,14 +25,14 @@ class Assembly:
 
     Attributes:
         segments: those of all parts.
-        parts: text that is kept, or content and the number of its first segment.
+        parts: kept text, or content with the number of its first segment.
     """
 
     segments: list[Segment] = field(default_factory=list)
     parts: list[str | tuple[Content, int]] = field(default_factory=list)
 
     def keep(self, text: str) -> None:
-        """Append text that is kept as it is."""
+        """Append text that is kept unchanged."""
         self.parts.append(text)
 
     def add(self, content: Content) -> None:

@@ -1,6 +1,6 @@
-"""Attributes of HTML tags: those that a person reads are translated, the others say what is kept.
+"""Attributes of HTML tags: some are translated, others forbid the translation of an element.
 
-LibreTranslate leaves all attributes as they are; heed translates `READ_ATTRIBUTES`.
+LibreTranslate leaves all attributes unchanged; heed translates `READ_ATTRIBUTES`.
 """
 
 import re
@@ -13,7 +13,7 @@ from heed.documents.tags import decode_entities
 from heed.translate.result import Translation
 
 READ_ATTRIBUTES = frozenset(("alt", "title", "placeholder", "aria-label"))
-"""Those whose value a browser shows or speaks."""
+"""Attributes whose value a browser shows or speaks."""
 
 _ATTRIBUTE = re.compile(
     r"(?P<name>[^\s=/\"'>]++)(?:(?P<equals>\s*+=\s*+)(?P<value>\"[^\"]*+\"|'[^']*+'|[^\s\"'>]++))?"
@@ -22,11 +22,11 @@ _ATTRIBUTE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """The value of an attribute, to be translated.
+    """The value of an attribute, to translate.
 
     Attributes:
-        raw: as it was written, quotes included.
-        passage: what it says, split.
+        raw: the original value, including quotes.
+        passage: its text, split.
         first: the number of its first segment.
     """
 
@@ -35,7 +35,7 @@ class Attribute:
     first: int
 
     def render(self, translations: Sequence[Translation]) -> str:
-        """The value, quoted so that it cannot end early."""
+        """The value, quoted and escaped."""
         count = len(self.passage.segments)
         own = translations[self.first : self.first + count]
         if is_unchanged(self.passage.segments, own):
@@ -48,7 +48,7 @@ class Attribute:
 
 
 Template = list[str | Attribute]
-"""Text to write, with places to fill."""
+"""Text to write, with placeholders for attributes."""
 
 
 def render(template: Template, translations: Sequence[Translation]) -> str:
@@ -59,11 +59,11 @@ def render(template: Template, translations: Sequence[Translation]) -> str:
 
 
 def tag_template(raw: str, segments: list[Segment]) -> Template:
-    """A tag whose readable attributes are to be translated; their segments are appended.
+    """A tag whose readable attributes are placeholders; their segments are appended.
 
     Args:
-        raw: a start tag or an empty one.
-        segments: all of the document so far.
+        raw: a start tag or an empty tag.
+        segments: all segments of the document so far.
     """
     template: Template = []
     start = 0
@@ -81,7 +81,7 @@ def tag_template(raw: str, segments: list[Segment]) -> Template:
 def forbids_translation(raw: str) -> bool:
     """Whether a start tag forbids the translation of its element.
 
-    Source: HTML's `translate` attribute, which ITS 2.0 has too; Google's class `notranslate`.
+    Source: HTML's `translate` attribute, also in ITS 2.0; Google's class `notranslate`.
     """
     for name, value, _ in _attributes(raw):
         plain = _unquoted(value)
@@ -97,7 +97,7 @@ def _unquoted(value: str) -> str:
 
 
 def _attributes(raw: str) -> list[tuple[str, str, tuple[int, int]]]:
-    """Name in small letters, value with its quotes, and where the value stands."""
+    """Name in lower case, value with its quotes, and start and end of the value."""
     name = re.match(r"<[^\s/>]*+", raw)
     start = name.end() if name else 0
     return [

@@ -1,6 +1,6 @@
 """Bytes of a text file to characters and back.
 
-The encoding is that of the byte order mark; without one it is UTF-8, or what the file declares.
+The byte order mark decides the encoding; without one, it is UTF-8 or the declared one.
 """
 
 import codecs
@@ -14,7 +14,7 @@ from heed.errors import DataError
 
 T = TypeVar("T")
 
-_UTF_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)  # the first begins as UTF-16 does
+_UTF_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)  # the first begins like UTF-16's mark
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -23,16 +23,16 @@ _MARKS = (
 _META = re.compile(rb"<meta\s[^>]*?\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
 _HEADER = re.compile(rb"^\"Content-Type:[^\"\n]*\bcharset=([\w.:-]+)", re.M)
 _SCANNED_BYTES = 1024
-# Encoding Standard, section 4.2: what browsers read under these names.
+# Encoding Standard, section 4.2: browsers use these encodings for these names.
 _OF_PAGES = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254"}
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How a file is written.
+    """The encoding of a file.
 
     Attributes:
-        name: a codec of Python.
+        name: a Python codec.
         mark: the byte order mark, if there is one.
         has_references: whether a character that the encoding lacks can be written as `&#8364;`.
     """
@@ -48,18 +48,18 @@ class Encoding:
 
 
 def decode(name: str, data: bytes, ending: str = "") -> tuple[str, Encoding]:
-    """The text of a file, and how it is written.
+    """The text of a file, and its encoding.
 
-    A declaration counts where the bytes are no UTF-8 or only ASCII: what was converted to UTF-8
-    often declares what it was before. A gettext catalog is written as UTF-8.
+    A declaration counts only if the bytes are not UTF-8, or only ASCII: files converted to UTF-8
+    often still declare the old encoding. A gettext catalog is written as UTF-8.
 
     Args:
-        name: of the file, for errors.
+        name: the file's name, for errors.
         data: its bytes.
-        ending: of its name; says where an encoding is declared.
+        ending: the ending of its name, which determines where an encoding is declared.
 
     Raises:
-        DataError: it is not in that encoding; names the first wrong byte.
+        DataError: it is not in its encoding; names the first invalid byte.
     """
     if data.startswith(_UTF_32):
         raise DataError(
@@ -88,7 +88,7 @@ def decode(name: str, data: bytes, ending: str = "") -> tuple[str, Encoding]:
 
 
 def _is_written_in_utf_8(data: bytes) -> bool:
-    """Whether bytes are valid UTF-8 that holds more than ASCII; with a NUL they are UTF-16."""
+    """Whether bytes are valid UTF-8 with more than ASCII; bytes with a NUL count as UTF-16."""
     if data.isascii() or b"\0" in data:
         return False
     try:
@@ -99,7 +99,7 @@ def _is_written_in_utf_8(data: bytes) -> bool:
 
 
 def _declared(ending: str, data: bytes) -> str:
-    """The codec that a file declares; empty if none that Python knows and that is no UTF-8."""
+    """The codec that a file declares; empty if there is none, Python lacks it, or it is UTF-8."""
     found = ""
     is_page = False
     if ending in ("xml", "xhtml"):
@@ -107,7 +107,7 @@ def _declared(ending: str, data: bytes) -> str:
     if ending in ("html", "htm", "xhtml") and found in ("", "utf-8"):
         is_page = True
         match = _META.search(data[:_SCANNED_BYTES])
-        # Who could read this declaration does not read UTF-16.
+        # A file in which this declaration is readable as ASCII cannot be UTF-16.
         found = match[1].decode() if match and not match[1].lower().startswith(b"utf-16") else ""
     if ending == "po" and (match := _HEADER.search(data)):
         found = match[1].decode()
@@ -118,10 +118,10 @@ def _declared(ending: str, data: bytes) -> str:
 
 
 def read(name: str, data: bytes, split: Callable[[str], T], ending: str = "") -> tuple[T, Encoding]:
-    """What `split` makes of the text of a file, and how the file is written.
+    """Apply `split` to the text of a file; return its result and the file's encoding.
 
     Raises:
-        DataError: of `decode`, or of `split`; names the file.
+        DataError: from `decode` or `split`; names the file.
     """
     text, encoding = decode(name, data, ending)
     try:

@@ -1,7 +1,7 @@
-"""The endings of the files that `files.py` opens, for those who only name them."""
+"""The endings of the files that `files.py` opens, without importing the formats."""
 
 TEXT_ENDINGS = ("txt", "html", "htm", "xhtml", "xml", "md", "markdown", "srt", "vtt", "po")
 ARCHIVE_ENDINGS = ("docx", "pptx", "odt", "odp", "ods", "epub")
 
 SUPPORTED_FORMATS = tuple(f".{ending}" for ending in (*TEXT_ENDINGS, *ARCHIVE_ENDINGS))
-"""With the dot."""
+"""The endings with a dot."""

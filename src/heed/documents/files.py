@@ -1,7 +1,7 @@
-"""Files in, files out: a format is chosen by the ending of a file's name.
+"""Open documents: the ending of a file's name decides its format.
 
-Each format is a module of its own; a new one is a line in `TEXT_FORMATS` or in
-`ARCHIVE_FORMATS`, and an ending in `endings.py`.
+Each format is a module. To add one, add a line to `TEXT_FORMATS` or `ARCHIVE_FORMATS`, and an
+ending to `endings.py`.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,11 +36,11 @@ TEXT_FORMATS: dict[str, Callable[[str], Content]] = {
 
 
 class Document(Protocol):
-    """A file to be translated."""
+    """A file to translate."""
 
     @property
     def segments(self) -> list[Segment]:
-        """What is to be translated, in order."""
+        """The segments to translate, in order."""
 
     def join(self, translations: Sequence[Translation]) -> bytes:
         """The file with each segment replaced by its translation.
@@ -52,7 +52,7 @@ class Document(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _TextFile:
-    """A text, and how it is written."""
+    """A text file, split, and its encoding."""
 
     content: Content
     encoding: Encoding
@@ -69,7 +69,7 @@ def open_document(name: str, data: bytes) -> Document:
     """Split a file into segments.
 
     Args:
-        name: of the file; its ending says what it is.
+        name: the file's name; its ending decides the format.
         data: its bytes.
 
     Raises:

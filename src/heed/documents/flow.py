@@ -1,6 +1,7 @@
-"""From the structure of a page to its segments: runs of text, cut into sentences with their tags.
+"""From the structure of a page to its segments: sentences with their inline tags.
 
-A run is the text between two tokens that part texts. A tag pair around a sentence end parts, too.
+A run is the text between two tokens that separate texts. A pair of tags that contains the end of a
+sentence, with text on both sides, separates texts too.
 """
 
 from bisect import bisect_left
@@ -15,25 +16,25 @@ from heed.documents.tags import Token
 from heed.text.normalize import BLANKS
 from heed.translate.result import Translation
 
-# With more, tags part texts: to align takes time and memory that grow with the square.
+# More tags separate texts instead: alignment takes time and memory that grow with the square.
 MAX_MARKS = 128
 MAX_ALIGNED_CHARS = 2000
-# A kept element of few words is read by the model, as a name is; it could make no sense of more.
+# The model reads the words of a short kept element, such as a name; longer ones would not help it.
 _MAX_READ_WORDS = 4
 _MAX_READ_CHARS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """A segment, and the elements among its words.
+    """A segment, and the elements within it.
 
     Attributes:
-        number: of the segment.
-        text: of the segment.
-        raw: as it was written, tags included.
-        around: blanks before and behind it that are among its elements.
-        nodes: its elements, with places in the text and these blanks.
-        escape: makes text safe between tags.
+        number: the segment's number.
+        text: the segment's text.
+        raw: the original text, including tags.
+        around: the blanks before and after the text that are inside its elements.
+        nodes: its elements, with positions in the text including these blanks.
+        escape: a function that escapes text between tags.
     """
 
     number: int
@@ -44,7 +45,7 @@ class Sentence:
     escape: Callable[[str], str]
 
     def render(self, translations: Sequence[Translation]) -> str:
-        """The translation with its tags; what is unchanged comes back as it was written."""
+        """The translation with its tags; an unchanged text returns as it was written."""
         translation = translations[self.number]
         if translation.text == self.text:
             return render(self.raw, translations)
@@ -65,7 +66,7 @@ Part = str | Attribute | Sentence
 
 @dataclass(slots=True)
 class _Mark:
-    """A tag in a run: from which character to which it takes the place of text."""
+    """A tag in a run, with the start and end of the text that it stands for."""
 
     kind: str
     start: int
@@ -76,9 +77,9 @@ class _Mark:
 
 @dataclass(slots=True)
 class _Run:
-    """Text without a token that parts texts, and the tags in it.
+    """Text without a token that separates texts, and the tags in it.
 
-    `raws` holds the stretches that were written otherwise: start, end, as written.
+    `raws` holds the ranges whose original spelling differs: start, end and spelling.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -100,13 +101,13 @@ def flow(
     split: Callable[[str], list[str]],
     escape: Callable[[str], str],
 ) -> tuple[list[Segment], list[Part]]:
-    """The segments of a page, and its parts, of which some show segments.
+    """The segments of a page, and its parts, some of which refer to segments.
 
     Args:
-        structure: of the page.
+        structure: the structure of the page.
         is_html: whether attributes are translated and `br` is a line break.
-        split: cuts a text into sentences; joining them gives the text.
-        escape: makes text safe between tags.
+        split: cuts a text into sentences; joining them restores the text.
+        escape: escapes text between tags.
     """
     segments: list[Segment] = []
     parts: list[Part] = []
@@ -135,7 +136,7 @@ def _add_mark(run: _Run, token: Token, template: Template, following: list[Token
     start = run.length
     is_break = token.name == "br" and token.kind == "empty"
     if is_break:
-        # Where no blank parts the lines, the model gets one.
+        # If no blank separates the lines, the model gets one.
         is_parted = run.texts and run.texts[-1][-1:] in BLANKS
         is_parted = is_parted or any(t.kind == "text" and t.text[:1] in BLANKS for t in following)
         if run.texts and not is_parted:
@@ -156,7 +157,7 @@ def _is_read(text: str) -> bool:
 
 
 class _Cutter:
-    """Cuts one run into sentences and appends these to the segments and parts of the page."""
+    """Cuts one run into sentences, and appends them to the segments and parts of the page."""
 
     def __init__(
         self,
@@ -174,7 +175,7 @@ class _Cutter:
         self.escape = escape
 
     def cut(self, split: Callable[[str], list[str]]) -> None:
-        """Cut the run at sentence ends, and at the tags of pairs around one."""
+        """Cut the run at ends of sentences, and at the tags of pairs that contain such an end."""
         if not has_words(self.text):
             self.parts += self._raw(0, len(self.text), self.marks)
             return
@@ -192,20 +193,20 @@ class _Cutter:
             first, start = last, end
 
     def _sentence_ends(self, split: Callable[[str], list[str]]) -> list[tuple[int, int]]:
-        """For each end inside the run the place behind its last sign, and behind its blanks."""
+        """For each end inside the run: the index after its last character, and after its blanks."""
         ends = []
         place = 0
         for sentence in split(self.text)[:-1]:
             place += len(sentence)
             behind = place - len(sentence) + len(sentence.rstrip(BLANKS))
             number = bisect_left(self.raw_starts, place) - 1
-            # Neither inside an entity of several characters nor inside a kept element.
+            # Not inside an entity of several characters, and not inside a kept element.
             if number < 0 or self.raws[number][1] <= place:
                 ends.append((behind, place))
         return ends
 
     def _broken(self, ends: list[tuple[int, int]]) -> set[int]:
-        """The tags of pairs with text before and behind a sentence end."""
+        """The tags of pairs that have text both before and after the end of a sentence."""
         behind = [end for end, _ in ends]
         broken: set[int] = set()
         opened: list[int] = []
@@ -214,14 +215,14 @@ class _Cutter:
                 opened.append(number)
             elif mark.kind == "close":
                 start = opened.pop()
-                # The first sentence end that has text of the pair before it.
+                # The first end of a sentence that has text of the pair before it.
                 first = bisect_left(behind, self.marks[start].start + 1)
                 if first < len(ends) and ends[first][1] < mark.start:
                     broken |= {start, number}
         return broken
 
     def _mark_cut(self, end: tuple[int, int]) -> tuple[int, int]:
-        """How many tags, and how many characters, come before a sentence end."""
+        """The number of tags, and of characters, before the end of a sentence."""
         behind, place = end
         first = bisect_left(self.marks, behind, key=lambda mark: mark.start)
         last = first
@@ -234,7 +235,7 @@ class _Cutter:
                 n_open += 1
             elif mark.kind == "close":
                 n_open = max(0, n_open - 1)
-                # What is opened here and goes on belongs to the next sentence, with all it holds.
+                # An element that opens here and continues belongs wholly to the next sentence.
                 last = last if n_open else number + 1
         if last < len(self.marks) and self.marks[last].start <= place:
             return last, self.marks[last].start
@@ -266,7 +267,7 @@ class _Cutter:
         last = first + len(body)
         low, high = _inner(marks, first, last)
         inner = marks[low:high]
-        # A tag that stays may come before the blanks in front of the first word.
+        # A tag that stays may precede the blanks before the first word.
         begin = min([first, *(mark.start for mark in inner[:1])])
         finish = max([last, *(mark.end for mark in inner[-1:])])
         self.parts += self._raw(start, begin, marks[:low])
@@ -283,7 +284,7 @@ class _Cutter:
         self.parts += self._raw(finish, end, marks[high:])
 
     def _raw(self, start: int, end: int, marks: list[_Mark]) -> Template:
-        """What was written from one place to another."""
+        """The original text between two indices, including tags."""
         template: Template = []
         for mark in marks:
             template += (self._text(start, mark.start), *mark.template)
@@ -291,7 +292,7 @@ class _Cutter:
         return [*template, self._text(start, end)]
 
     def _text(self, start: int, end: int) -> str:
-        """The text from one place to another, as it was written."""
+        """The original text between two indices, without tags."""
         written: list[str] = []
         number = bisect_left(self.raw_starts, start)
         while number < len(self.raws) and self.raws[number][1] <= end:
@@ -315,12 +316,12 @@ def _partners(marks: list[_Mark]) -> dict[int, int]:
 
 
 def _inner(marks: list[_Mark], first: int, last: int) -> tuple[int, int]:
-    """Which marks stand among the words; those before and behind stay where they are.
+    """The marks to place among the words; those before and after stay in place.
 
     Args:
-        marks: of a sentence.
-        first: where its first word begins.
-        last: where its last word ends.
+        marks: the marks of a sentence.
+        first: start of its first word.
+        last: end of its last word.
     """
     partner = _partners(marks)
     low, high = 0, len(marks)
@@ -339,7 +340,7 @@ def _inner(marks: list[_Mark], first: int, last: int) -> tuple[int, int]:
 
 
 def _nodes(marks: list[_Mark], begin: int) -> list[Node]:
-    """The elements that marks make, with places within a text that begins at `begin`."""
+    """The elements of marks, with positions in a text that begins at `begin`."""
     siblings: list[Node] = []
     opened: list[tuple[Node, list[Node]]] = []
     for mark in marks:

@@ -1,7 +1,7 @@
-"""Catalogs of gettext (.po): what is not translated yet is filled in, everything else is kept.
+"""Catalogs of gettext (.po): missing translations are filled in, everything else is kept.
 
-Fields such as `%s`, `%1$d` and `{name}` never reach the model and stand at the aligned place.
-Filled entries are not marked as fuzzy: who wants them reviewed adds the mark.
+Fields such as `%s`, `%1$d` and `{name}` are not given to the model; alignment decides their place.
+New translations are not marked as fuzzy; users who want them reviewed can add the mark.
 
 Source: the GNU gettext manual, section 3 (the format of PO files).
 """
@@ -46,9 +46,9 @@ _RULES = Rules(
 
 @dataclass(slots=True)
 class _Entry:
-    """A message: its texts by keyword, and which lines hold its translations.
+    """A message: its texts by keyword, and the lines of its translations.
 
-    `lines` are all of the entry's; `places` says from which to which of them a translation goes.
+    `lines` are all lines of the entry; `places` gives the range of lines of each translation.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -79,10 +79,10 @@ class _Message:
 
 
 def split_po(text: str) -> Assembly:
-    """The messages of a catalog that have no translation yet; its header says UTF-8 afterwards.
+    """The untranslated messages of a catalog; its header declares UTF-8 in the result.
 
     Raises:
-        DataError: a line is not of the format; names it.
+        DataError: a line is malformed; names it.
     """
     text = _CHARSET.sub(r"\1UTF-8", text, count=1)
     assembly = Assembly()
@@ -126,7 +126,7 @@ def _add_entry(assembly: Assembly, entry: _Entry) -> None:
     written = 0
     for number, (name, (start, end)) in enumerate(places.items()):
         assembly.keep("".join(entry.lines[written:start]))
-        # A language with one form says it of any number.
+        # A language with one form uses it for any number.
         text = source if number == 0 and len(places) > 1 else plural
         line = entry.lines[start]
         line_end = line[len(line.rstrip("\r\n")) :] or "\n"
@@ -153,7 +153,7 @@ def _markup(text: str) -> Markup:
 
 
 def _fields(token: Token) -> list[Token]:
-    """A text as it is written, with its fields apart."""
+    """Split a text, as written, into its fields and the rest."""
     tokens = []
     start = 0
     for match in FIELD.finditer(token.raw):

@@ -1,7 +1,7 @@
-"""Tags among the words of one sentence, and their places among the words of its translation.
+"""Tags among the words of a sentence, and their positions in its translation.
 
-A pair of tags goes around the stretch of words that belongs most to what it was around; an element
-without words goes behind the word that belongs to the word before it.
+A pair of tags goes around the target words that are aligned best with its source words. An element
+without words goes after the target word that is aligned with the source word before it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,16 +18,16 @@ from heed.translate.words import Links, Span, best_stretch, link_words
 
 @dataclass(slots=True)
 class Node:
-    """An element within a text.
+    """An element inside a text.
 
     Attributes:
-        start: where it begins in the text.
-        end: where it ends; `start` if it holds no text.
-        opening: its start tag, or all of an element that has none or is kept.
+        start: its start in the text.
+        end: its end; equal to `start` if it holds no text.
+        opening: its start tag, or the whole element if it has no end tag or is kept.
         closing: its end tag.
         children: the elements in it, in order.
-        is_kept: whether `opening` takes the place of all its text.
-        is_break: whether it parts lines; it then stands at the end of one.
+        is_kept: whether `opening` replaces all its text.
+        is_break: whether it is a line break; it then goes to the end of a line.
     """
 
     start: int
@@ -41,7 +41,7 @@ class Node:
 
 @dataclass(slots=True)
 class _Place:
-    """Where a node goes: from word `first` up to word `last`, characters `start` to `end`."""
+    """The position of a node: words `first` up to `last`, characters `start` to `end`."""
 
     first: int
     last: int
@@ -61,10 +61,10 @@ def place_nodes(
 
     Args:
         text: the source.
-        nodes: its elements, in order; well nested, no more than some tens.
-        translation: of the text.
-        translations: of all segments, for the attributes of tags.
-        escape: makes text safe between tags.
+        nodes: its elements, in order; well nested, at most some tens.
+        translation: the translation of the text.
+        translations: those of all segments, for the attributes of tags.
+        escape: escapes text between tags.
     """
     every = list(_each(nodes))
     cuts = {place for node in every for place in (node.start, node.end)}
@@ -85,7 +85,7 @@ def _each(nodes: list[Node]) -> Iterator[Node]:
 
 
 class _Placer:
-    """Finds the place of each node, parents first."""
+    """Finds the position of each node, parents first."""
 
     def __init__(self, src: str, tgt: str, links: Links) -> None:
         self.src = src
@@ -94,7 +94,7 @@ class _Placer:
         self.places: dict[int, _Place] = {}
 
     def place(self, nodes: list[Node]) -> None:
-        """Place all nodes, those of a parent within its place."""
+        """Find positions for all nodes; children stay inside their parent's range."""
         whole = _Place(0, len(self.links.tgt), 0, len(self.tgt))
         waiting = [(nodes, whole, (0, len(self.src)))]
         while waiting:
@@ -102,7 +102,7 @@ class _Placer:
             free = np.zeros(len(self.links.tgt), dtype=bool)
             free[parent.first : parent.last] = True
             pairs = [node for node in siblings if self._words(node)]
-            # What a kept element says must not be said twice.
+            # The words of a kept element must not appear twice.
             for node in sorted(pairs, key=lambda node: (not node.is_kept, -len(self._words(node)))):
                 self.places[id(node)] = place = self._stretch(node, free, parent)
                 free[place.first : place.last] = False
@@ -120,7 +120,7 @@ class _Placer:
         return range(*np.searchsorted(starts, [node.start, node.end], side="left").tolist())
 
     def _stretch(self, node: Node, free: NDArray[np.bool_], parent: _Place) -> _Place:
-        """The free words that belong most to those of a pair; one at least, if any is free."""
+        """The free words aligned best with the words of a pair; at least one, if any is free."""
         words = self._words(node)
         if not free.any():
             return self._gap(node, parent.last, parent)
@@ -128,14 +128,14 @@ class _Placer:
         first, last = best_stretch(shares, free)
         src = self.links.src
         start, end = self.links.tgt[first][0], self.links.tgt[last - 1][1]
-        # Blanks within the tags stay within them.
+        # Blanks inside the tags stay inside them.
         for _ in range(src[words.start][0] - node.start):
             start -= start > parent.first and self.tgt[start - 1] in BLANKS
         end += self._blanks(end, node.end - src[words.stop - 1][1], parent)
         return _Place(first, last, start, end)
 
     def _behind(self, node: Node, parent: _Place, within: Span, taken: list[_Place]) -> _Place:
-        """Behind the word that belongs to the word before; before the next, if it touches that."""
+        """After the word aligned with the word before; before the next one, if it touches that."""
         shares = self.links.weights[parent.first : parent.last]
         if not len(shares):
             return self._gap(node, parent.first, parent)
@@ -156,7 +156,7 @@ class _Placer:
         return self._gap(node, word, parent)
 
     def _gap(self, node: Node, word: int, parent: _Place) -> _Place:
-        """Behind the word before `word`, and as many blanks as in the source."""
+        """After the word before `word`, plus as many blanks as in the source."""
         start = parent.start
         if word > parent.first:
             start = self.links.tgt[word - 1][1]
@@ -167,7 +167,7 @@ class _Placer:
         return _Place(word, word, start, end)
 
     def _blanks(self, place: int, at_most: int, parent: _Place) -> int:
-        """How many blanks of the translation follow a place."""
+        """The number of blanks after a position in the translation."""
         count = 0
         while count < at_most and place + count < parent.end and self.tgt[place + count] in BLANKS:
             count += 1
@@ -200,7 +200,7 @@ class _Writer:
         self.parts: list[str] = []
 
     def write(self, nodes: list[Node], places: dict[int, _Place]) -> None:
-        """Write nodes and all they hold, in the order of their places."""
+        """Write nodes and their children, in the order of their positions."""
         waiting: list[tuple[Node, bool]] = [(node, False) for node in _backwards(nodes, places)]
         while waiting:
             node, is_open = waiting.pop()
@@ -221,12 +221,12 @@ class _Writer:
             waiting += [(child, False) for child in _backwards(node.children, places)]
 
     def finish(self) -> str:
-        """All that was written, and the rest of the text."""
+        """The text written so far, followed by the rest of the text."""
         self._text_until(len(self.text))
         return "".join(self.parts)
 
     def _blank_as_in_source(self, src_place: int, place: int) -> None:
-        """Part an element from a word beside it, if the source parts them."""
+        """Separate an element from the word beside it by a blank, if the source has one there."""
         if src_place >= 0 and self.src[src_place : src_place + 1].isspace() and place >= 0:
             character = self.text[place : place + 1]
             if character.isalnum() and not is_written_solid(character):

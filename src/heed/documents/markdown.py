@@ -1,10 +1,10 @@
 """Markdown: the text of paragraphs, headings, lists, quotes and tables is translated.
 
-Kept: front matter, code, HTML blocks that hold no text, link targets, reference definitions, and
-the marks of lists, quotes and footnotes. Marks of emphasis and links move with their words as tags
-do (`inline.py`). A paragraph that was translated is written on one line.
+Kept: front matter, code, HTML blocks without text, link targets, reference definitions, and the
+markers of lists, quotes and footnotes. Markers of emphasis and links move with their words, as tags
+do (`inline.py`). A translated paragraph is written on one line.
 
-Source: CommonMark 0.31, in outline: a document is read line by line, and blocks are not nested.
+Source: CommonMark 0.31, simplified: a document is read line by line, and blocks are not nested.
 """
 
 import re
@@ -32,7 +32,13 @@ _KEPT_HTML = re.compile(r"<(script|style|pre|textarea|!--)", re.I)
 _DEFINITION = re.compile(r"\[([^\[\]]+)\]:\s*\S+")
 _DELIMITER_ROW = re.compile(r"[|:\- \t]*-[|:\- \t]*\Z")
 _RULE = re.compile(r"[ \t]*(?:=+|-+|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})[ \t]*\Z")
-_CLOSING_MARKS = re.compile(r"[ \t]+#+[ \t]*\Z")
+_CLOSING_MARKS = re.compile(r"(?<![ \t])[ \t]+#+[ \t]*\Z")
+# Of a heading, as in Pandoc and kramdown: `{#id .class key=value}`, `{-}`, `{: .class}`.
+_ATTRIBUTE = r"(?:[#.][\w\-:.]++|[\w\-:.]++=(?:\"[^\"{}]*+\"|'[^'{}]*+'|[^\s\"'{}]++)|-)"
+_ATTRIBUTES = re.compile(
+    rf"\{{(?::[^{{}}]*+|[ \t]*+{_ATTRIBUTE}(?:[ \t]++{_ATTRIBUTE})*+[ \t]*+)\}}"
+)
+_ATTRIBUTE_LINE = re.compile(r"\{:[^{}]*+\}\s*\Z")
 _CELL = re.compile(r"((?<!\\)\|)")
 _INDENT = 4
 _RULES = Rules(
@@ -46,17 +52,17 @@ _RULES = Rules(
 
 @dataclass(slots=True)
 class _State:
-    """What the lines before say about the next one.
+    """The state after the lines read so far.
 
     Attributes:
-        end: the pattern of the line that ends a block which is kept; None outside of one.
-        paragraph: lines of the paragraph so far, without their prefixes.
-        gaps: what stands between them: line breaks and prefixes.
-        depth: of the quote that the line before belongs to.
+        end: the pattern of the line that ends a kept block; None outside of one.
+        paragraph: lines of the current paragraph, without their prefixes.
+        gaps: the line breaks and prefixes between them.
+        depth: the quote depth of the line before.
         is_table: whether the lines are rows.
         is_list: whether an indented line belongs to a list.
-        was_blank: whether the line before was.
-        labels: names of the references of the file.
+        was_blank: whether the line before was blank.
+        labels: names of the link references in the file.
     """
 
     end: re.Pattern[str] | None = None
@@ -71,7 +77,7 @@ class _State:
 
 @dataclass(frozen=True, slots=True)
 class _Paragraph:
-    """A paragraph or a cell, and how it was written."""
+    """A paragraph or a cell, and its original text."""
 
     markup: Markup
     raw: str
@@ -87,13 +93,13 @@ class _Paragraph:
 
 
 def split_markdown(text: str) -> Assembly:
-    """The texts of a Markdown file."""
+    """Split the texts of a Markdown file."""
     assembly = Assembly()
     lines: list[str] = _LINE.findall(text)
     definitions = (_DEFINITION.match(line.lstrip(" \t>")) for line in lines)
     state = _State(labels=frozenset(label_of(match[1]) for match in definitions if match))
     if lines and lines[0].rstrip() in ("---", "+++"):
-        # Front matter; a rule if nothing closes it.
+        # Front matter, or a thematic break if no line closes it.
         marks = {lines[0].rstrip(), "..."}
         end = next((n for n in range(1, len(lines)) if lines[n].rstrip() in marks), 0)
         assembly.keep("".join(lines[: end + 1]))
@@ -125,7 +131,9 @@ def _read_line(assembly: Assembly, state: _State, line: str, following: str) -> 
     indent = len(prefix.expandtabs(_INDENT))
     is_code = state.was_blank and indent >= _INDENT and not is_marked and not state.is_list
     was_blank, state.was_blank = state.was_blank and is_code, False
-    if is_code or _DEFINITION.match(body) or _RULE.match(body.rstrip("\r\n")):
+    if is_code or _is_kept_line(body):
+        if state.paragraph and body[0] in "=-":
+            _end_heading(state, is_underlined=True)
         _end_paragraph(assembly, state)
         assembly.keep(line)
         state.was_blank = was_blank
@@ -143,13 +151,19 @@ def _read_line(assembly: Assembly, state: _State, line: str, following: str) -> 
         _add_line(assembly, state, prefix, body)
 
 
+def _is_kept_line(body: str) -> bool:
+    """Whether a line is a reference definition, a rule, an underline or attributes of a block."""
+    is_rule = _DEFINITION.match(body) or _RULE.match(body.rstrip("\r\n"))
+    return bool(is_rule or _ATTRIBUTE_LINE.match(body))
+
+
 def _begins_item(prefix: str) -> bool:
-    """Whether a prefix is that of a list item or a footnote, which goes on in indented lines."""
+    """Whether a prefix begins a list item or a footnote, which continue in indented lines."""
     return bool(_NOTE.search(prefix) or _LIST_MARK.search(prefix))
 
 
 def _end_of(opening: str) -> re.Pattern[str]:
-    """The line that ends what `opening` begins."""
+    """The pattern of the line that ends the block opened by `opening`."""
     if opening[0] in "`~":
         return re.compile(rf"^[\s>]*{re.escape(opening[0])}{{{len(opening)},}}\s*$")
     return re.compile("-->" if opening == "!--" else f"</{opening}", re.I)
@@ -159,7 +173,7 @@ def _add_line(assembly: Assembly, state: _State, prefix: str, body: str) -> None
     text = body.rstrip("\r\n")
     is_heading = prefix.rstrip().endswith("#")
     depth = prefix.count(">")
-    # A list item, a heading or a quote within begins a new paragraph.
+    # A list item, a heading or a nested quote begins a new paragraph.
     is_new = is_heading or _begins_item(prefix) or depth > state.depth
     state.depth = depth
     if is_new or not state.paragraph:
@@ -167,12 +181,34 @@ def _add_line(assembly: Assembly, state: _State, prefix: str, body: str) -> None
         assembly.keep(prefix)
     else:
         state.gaps[-1] += prefix
-    closing = _CLOSING_MARKS.search(text) if is_heading else None
-    text_end = closing.start() if closing else len(text)
-    state.paragraph.append(text[:text_end])
-    state.gaps.append(body[text_end:])
+    state.paragraph.append(text)
+    state.gaps.append(body[len(text) :])
     if is_heading:
+        _end_heading(state, is_underlined=False)
         _end_paragraph(assembly, state)
+
+
+def _end_heading(state: _State, *, is_underlined: bool) -> None:
+    """Keep the attributes and the closing marks of a heading, in any order, out of its text."""
+    text = state.paragraph[-1]
+    end = _without_attributes(text, len(text))
+    if not is_underlined and (closing := _CLOSING_MARKS.search(text[:end])):
+        end = _without_attributes(text, closing.start())
+    state.paragraph[-1], state.gaps[-1] = text[:end], text[end:] + state.gaps[-1]
+
+
+def _without_attributes(text: str, end: int) -> int:
+    """The end of a heading's text before its attributes; `end` if it has none."""
+    body = text[:end].rstrip(" \t")
+    start = body.rfind("{")
+    # A backslash escapes them; after `$` and the like they are a field.
+    if (
+        start < 0
+        or body[start - 1 : start] in tuple("\\$%#{")
+        or not _ATTRIBUTES.fullmatch(body, start)
+    ):
+        return end
+    return len(body[:start].rstrip(" \t"))
 
 
 def _add_row(assembly: Assembly, prefix: str, body: str, labels: Collection[str]) -> None:
@@ -208,7 +244,7 @@ _LINE_MARK = re.compile(r"([-+#]|\d{1,9}(?=[.)]))(?=[.)]?(?:\s|\Z))")
 
 
 def escape(text: str) -> str:
-    """A text of which no part is a mark of Markdown."""
+    """Escape a text so that no part of it is Markdown syntax."""
     text = _MARK.sub(r"\\\g<0>", text)
     if match := _LINE_MARK.match(text):
         number = match[1]

@@ -1,4 +1,4 @@
-"""What stands within a paragraph of Markdown: emphasis, links, images, code, addresses, HTML."""
+"""Inline elements of a Markdown paragraph: emphasis, links, images, code, addresses, HTML."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -7,7 +7,7 @@ from dataclasses import replace
 from heed.documents.tags import Token, decode_entities
 
 _ENTITY = r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,31});"
-# The order matters: what begins earlier in this list wins at its place.
+# The order matters: at the same position, the earlier alternative wins.
 _SPAN = re.compile(
     r"(?P<escape>\\[!-/:-@\[-`{-~])"
     r"|(?P<ticks>(?<!`)`++)"
@@ -21,24 +21,24 @@ _SPAN = re.compile(
     r"(?:\s++(?:\"[^\"\n]*+\"|'[^'\n]*+'))?\s*+\)|\[[^\[\]]{0,200}\])?)"
     r"|(?P<marks>\*{1,3}(?!\*)|_{1,3}(?!_)|~~(?!~))"
     rf"|(?P<entity>{_ENTITY})"
-    r"|(?P<break>(?: {2,}|\\)?\n)"
+    r"|(?P<break>(?:(?<! ) {2,}|\\)?\n)"
 )
 _VOID = frozenset(("br", "img", "hr", "wbr", "input"))
 
 
 def label_of(text: str) -> str:
-    """The name of a reference as it is compared: case and the width of blanks do not matter."""
+    """The name of a reference, normalized: case and the width of blanks do not matter."""
     return " ".join(text.split()).casefold()
 
 
 def read_spans(text: str, gaps: list[str], labels: Collection[str] = ()) -> list[Token]:
-    """The tokens of a paragraph; start and end marks come in pairs.
+    """The tokens of a paragraph; start and end markers come in pairs.
 
     Args:
-        text: the paragraph, lines separated by line breaks.
-        gaps: what each line break was, prefix of the next line included.
-        labels: names of the references of the file. A link whose text is the name, such as `[a]`,
-            becomes `[a][a]`, so that the text may change.
+        text: the paragraph, with its lines separated by line breaks.
+        gaps: the original text of each line break, including the prefix of the next line.
+        labels: names of the link references in the file. A link whose text is its name, such as
+            `[a]`, becomes `[a][a]`, so that the text may change.
     """
     tokens = _named(text, list(_paired(list(_tokens(text)))), labels)
     waiting = iter(gaps)
@@ -51,7 +51,7 @@ def read_spans(text: str, gaps: list[str], labels: Collection[str] = ()) -> list
 
 
 def _tokens(text: str) -> Iterator[Token]:
-    """Tokens, of which marks of emphasis and links may lack a partner."""
+    """Tokens in which markers of emphasis and links may lack a partner."""
     place = start = 0
     ticks = _ends_of_code(text)
     while match := _SPAN.search(text, place):
@@ -102,7 +102,7 @@ def _token(text: str, match: re.Match[str], ticks: dict[int, int]) -> Token | No
 
 
 def _ends_of_code(text: str) -> dict[int, int]:
-    """For each run of backticks that begins code, where the code ends."""
+    """For each run of backticks that begins code, the position where the code ends."""
     runs = [match.span() for match in re.finditer(r"`++", text)]
     ends: dict[int, int] = {}
     latest: dict[int, int] = {}
@@ -114,7 +114,7 @@ def _ends_of_code(text: str) -> dict[int, int]:
 
 
 def _paired(tokens: list[Token]) -> Iterator[Token]:
-    """Tokens with each mark of emphasis or a link as one of a pair, or as text."""
+    """Tokens in which each marker of emphasis or a link is part of a pair, or text."""
     opened: dict[str, list[int]] = {}
     order: list[int] = []
     kinds: dict[int, str] = {}
@@ -129,7 +129,7 @@ def _paired(tokens: list[Token]) -> Iterator[Token]:
         waiting = opened.setdefault(name, [])
         if can_close and waiting:
             start = waiting.pop()
-            # Marks that were opened in between have no partner.
+            # Markers opened in between have no partner.
             while order[-1] != start:
                 opened[tokens[order[-1]].name].pop()
                 order.pop()
@@ -150,7 +150,7 @@ def _paired(tokens: list[Token]) -> Iterator[Token]:
 
 
 def _named(text: str, tokens: list[Token], labels: Collection[str]) -> list[Token]:
-    """Tokens with the name of its reference at the end of each link whose text is the name."""
+    """Tokens in which a link whose text is its reference's name ends with that name."""
     named: list[Token] = []
     opened: list[Token] = []
     for token in tokens:
@@ -166,7 +166,7 @@ def _named(text: str, tokens: list[Token], labels: Collection[str]) -> list[Toke
 
 
 def _flanks(tokens: list[Token], number: int) -> tuple[bool, bool]:
-    """Whether marks can begin and end emphasis: by what touches them."""
+    """Whether a marker can open and close emphasis, by the characters next to it."""
     before = tokens[number - 1].raw[-1:] if number else " "
     after = tokens[number + 1].raw[:1] if number + 1 < len(tokens) else " "
     can_open, can_close = not after.isspace(), not before.isspace()

@@ -1,10 +1,10 @@
-"""HTML and XML to be translated: tags never reach a model, and all of them come back.
+"""Split HTML and XML for translation: tags never reach a model, and all of them are kept.
 
-What parts texts is decided in `structure.py`, where tags go among words in `inline.py`.
+`structure.py` decides which tags separate texts, `inline.py` where inline tags go among words.
 
-- Kept as they are: comments, declarations, CDATA, `pre`, `textarea`, `script`, `style` and the
-  like, `code`, `kbd`, `samp`, `var`, `svg`, `math`, and what carries `translate="no"` or the class
-  `notranslate`.
+- Kept unchanged: comments, declarations, CDATA, `pre`, `textarea`, `script`, `style` and the
+  like, `code`, `kbd`, `samp`, `var`, `svg`, `math`, and elements with `translate="no"` or the
+  class `notranslate`.
 - Translated in HTML, too: the attributes alt, title, placeholder and aria-label.
 """
 
@@ -27,8 +27,8 @@ class Markup:
     """A page or a fragment, split.
 
     Attributes:
-        segments: what is to be translated, in order.
-        parts: what the page is made of; text as it was written, and places of segments.
+        segments: the segments to translate, in order.
+        parts: the page in order: original text, and references to segments.
     """
 
     segments: list[Segment]
@@ -55,23 +55,23 @@ def parse_markup(
     outline_detection: bool = True,
     split_sentences: str = "nonewlines",
 ) -> Markup:
-    """Split a page or a fragment into segments; joining them unchanged gives the text.
+    """Split a page or a fragment into segments; joining them unchanged restores the text.
 
     The arguments are those of DeepL's API.
 
     Args:
         text: HTML, however malformed, or XML.
         kind: one of `KINDS`.
-        ignore_tags: names of elements that are kept as they are.
-        splitting_tags: names of elements that part texts.
+        ignore_tags: names of elements that are kept unchanged.
+        splitting_tags: names of elements that separate texts.
         non_splitting_tags: names of elements that do not.
-        outline_detection: for XML, find out which elements part texts.
-        split_sentences: one of `heed.documents.passages.MODES`. Line breaks mean nothing in markup,
-            unless this is `1`.
+        outline_detection: for XML, detect which elements separate texts.
+        split_sentences: one of `heed.documents.passages.MODES`. Line breaks have no meaning in
+            markup, unless this is `1`.
 
     Raises:
         DataError: the XML is malformed.
-        UsageError: there is no such kind or mode.
+        UsageError: the kind or mode is unknown.
     """
     for name, value, known in (
         ("kind", kind, KINDS),
@@ -104,5 +104,5 @@ _SPLITTERS = {
 
 
 def escape(text: str) -> str:
-    """A text as it is written between tags, where no part of it can become one."""
+    """Escape a text between tags, so that no part of it is a tag."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

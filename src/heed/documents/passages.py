@@ -1,6 +1,6 @@
-"""Plain text as sentences and what stands between them: white space, line breaks, list marks.
+"""Plain text as sentences and separators: white space, line breaks, list markers.
 
-What stands between comes back as it was. `text/segment.py` decides where a sentence ends.
+Separators are restored unchanged. `text/segment.py` decides where a sentence ends.
 """
 
 import re
@@ -15,30 +15,38 @@ from heed.text.segment import split_sentences
 from heed.translate.result import Translation, is_written_solid
 
 MODES = ("1", "0", "nonewlines")
-"""What splits a text, as in DeepL's `split_sentences`.
+"""How a text is split, as in DeepL's `split_sentences`.
 
-`1`: line breaks and sentence ends. `0`: line breaks only, because a model reads no line break.
-`nonewlines`: sentence ends and blank lines; the line breaks inside a sentence come back at about
-the same share of its translation.
+`1`: at line breaks and ends of sentences. `0`: at line breaks only, because a model reads no line
+break. `nonewlines`: at ends of sentences and blank lines; line breaks inside a sentence are
+restored at about the same relative position in its translation.
 """
 
 _BREAK = r"(?:\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])"
 _LINE_BREAK = re.compile(_BREAK)
-# Columns are separated by a tab or by several blanks; two are a habit of typists.
+# Columns are separated by a tab or by several blanks. Two blanks can just follow a sentence.
 _LINES = re.compile(rf"{_BREAK}|\t|[ \xa0\u3000]{{3,}}")
 _PARAGRAPHS = re.compile(rf"{_BREAK}[^\S\n\r]*{_BREAK}")
 _BREAK_AND_INDENT = re.compile(rf"[ \t]*{_BREAK}[ \t]*")
-_LIST_MARK = re.compile(r"(?:[-*+•‣▪▫◦●○–—>#|]+[ \t\xa0]+)+")
+_BULLET = r"[-*+•‣▪▫◦●○–—>#|]+"
+_NUMBER = r"\d{1,9}(?:\.\d{1,9}){0,8}"
+# A capital with a full stop is an initial (`A. Smith`), and so may be `κ.` and `г.`; two letters
+# with full stops are an abbreviation (`e. g.`).
+_LETTER = "[a-zß-öø-ÿα-ωа-џ]"
+_ITEM = rf"{_NUMBER}\.?\)|{_NUMBER}\.|{_LETTER}\)|[a-z]\.(?![ \t\xa0]+\w\.)"
+_ITEM += rf"|\((?:{_NUMBER}|{_LETTER})\)"
+_BULLETS = re.compile(rf"(?:{_BULLET}[ \t\xa0]+)+")
+_LIST_MARKS = re.compile(rf"(?:(?:{_BULLET}|{_ITEM})[ \t\xa0]+)+")
 _TO_BLANKS = dict.fromkeys(map(ord, BLANKS), " ")
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text, split.
+    """A text, split into segments.
 
     Attributes:
-        segments: what is to be translated, in order.
-        between: what stands before, between and after them: one more than `segments`.
+        segments: the segments to translate, in order.
+        between: the text before, between and after them: one item more than `segments`.
     """
 
     segments: list[Segment]
@@ -65,25 +73,26 @@ class Passage:
 
 
 def split_passage(text: str, mode: str = "1") -> Passage:
-    """The sentences of a text; joining them unchanged gives the text.
+    """The sentences of a text; joining them unchanged restores the text.
 
-    A sentence without words (`heed.documents.segment.has_words`) is no segment: it stays.
+    A sentence without words (`heed.documents.segment.has_words`) is not a segment; it is kept.
 
     Args:
         text: any text.
         mode: one of `MODES`.
 
     Raises:
-        UsageError: there is no such mode.
+        UsageError: the mode is unknown.
     """
     if mode not in MODES:
         raise UsageError(f"mode must be one of {', '.join(MODES)}, but is {mode!r}.")
     segments: list[Segment] = []
     between: list[str] = []
     gap: list[str] = []
+    is_line_start = True
     for part in parts_of(text, mode):
         before, body, after = split_edges(part)
-        if mark := _LIST_MARK.match(body):
+        if mark := (_LIST_MARKS if is_line_start else _BULLETS).match(body):
             before, body = before + mark[0], body[mark.end() :]
         if has_words(body):
             between.append("".join([*gap, before]))
@@ -91,14 +100,16 @@ def split_passage(text: str, mode: str = "1") -> Passage:
             gap = [after]
         else:
             gap += (before, body, after)
+        tail = after if body else before
+        is_line_start = _LINES.search(tail) is not None or (is_line_start and not body)
     return Passage(segments, [*between, "".join(gap)])
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text whose line breaks mean nothing; joining them gives the text."""
+    """The sentences of a text in which line breaks have no meaning; joining them restores it."""
     sentences: list[str] = []
     start = 0
-    # Of the same length, so that the places are the same.
+    # The replaced text has the same length, so positions stay the same.
     for sentence in split_sentences(text.translate(_TO_BLANKS)):
         sentences.append(text[start : start + len(sentence)])
         start += len(sentence)
@@ -106,7 +117,7 @@ def sentences(text: str) -> list[str]:
 
 
 def parts_of(text: str, mode: str) -> list[str]:
-    """What may be one segment each, with the blanks around it; joining them gives `text`."""
+    """The potential segments, including the blanks around them; joining them restores `text`."""
     if mode == "nonewlines":
         return [part for block in _cut_behind(text, _PARAGRAPHS) for part in sentences(block)]
     lines = _cut_behind(text, _LINES)
@@ -124,12 +135,12 @@ def _with_line_breaks(source: str, text: str) -> str:
     if not breaks or text == source:
         return text
     lines = break_like(text, _BREAK_AND_INDENT.split(source))
-    # With fewer words than lines the last breaks have no place.
+    # With fewer words than lines, the last line breaks have no place.
     return "".join(
         part for pair in zip(lines, [*breaks[: len(lines) - 1], ""], strict=True) for part in pair
     )
 
 
 def _needs_blank(source: str, text: str) -> bool:
-    """Whether two sentences that stood close together have to be parted in another script."""
+    """Whether a translation needs a blank after a sentence that had none in the source script."""
     return source[-1] != text[-1:] and bool(text) and not is_written_solid(text[-1])

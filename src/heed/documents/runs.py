@@ -1,8 +1,8 @@
-"""Paragraphs of Office Open XML (.docx, .pptx), whose text stands in runs of equal format.
+"""Paragraphs of Office Open XML (.docx, .pptx), whose text is in runs of equal format.
 
-The runs of a paragraph that look like most of its text are its plain text; other runs, links and
+The runs with the most common format of a paragraph are its plain text. Other runs, links and
 bookmarks move among the words as tags do (`inline.py`). A tab, a line break, a field or a picture
-parts texts, between runs and within one.
+separates texts, between runs and within one.
 
 Source: ECMA-376, part 1, sections 17.3 (WordprocessingML) and 21.1.2 (DrawingML).
 """
@@ -23,11 +23,11 @@ from heed.documents.tags import NO_XML_CHARACTER, Token, read_tokens
 from heed.errors import DataError
 from heed.translate.result import Translation
 
-# Where a run of plain text begins and ends; no character, so no text holds them.
+# Start and end of a run of plain text: noncharacters, so no text contains them.
 _BEGIN, _END = "\ufdd0", "\ufdd1"
 _EMPTY_RUN = _BEGIN + _END
 _ILLEGAL = re.compile(f"[{_BEGIN}{_END}]|{NO_XML_CHARACTER.pattern}")
-# What differs between runs that look the same: editing sessions, languages, marks of the spelling.
+# Differences that do not change the look: editing sessions, languages, marks of the spell checker.
 _INVISIBLE = re.compile(
     r'\s+(?:w:rsid\w*|lang|altLang|dirty|err|noProof|smtClean)="[^"]*"'
     r"|<w:(?:lang|noProof)\b[^<>]*/>"
@@ -47,7 +47,7 @@ _RULES = Rules(
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run that holds nothing but text."""
+    """A run that holds only text."""
 
     opening: str
     texts: list[Token]
@@ -60,15 +60,15 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """Runs and what stands between them, as markup whose plain text is in runs of one format.
+    """Runs and the tokens between them, as markup whose plain text is in runs of one format.
 
     Attributes:
-        markup: its texts.
-        raw: how it stands in the file, where it may begin and end inside a run.
-        opening: begins a run of plain text.
-        closing: ends one.
-        before: ends the run in which `raw` begins.
-        after: begins the run anew in which `raw` ends.
+        markup: the text with its tags.
+        raw: the original XML, which may begin and end inside a run.
+        opening: XML that begins a run of plain text.
+        closing: XML that ends one.
+        before: XML that ends the run in which `raw` begins.
+        after: XML that reopens the run in which `raw` ends.
     """
 
     markup: Markup
@@ -91,14 +91,14 @@ class _Line:
 
 
 def split_runs(text: str, prefix: str) -> Assembly:
-    """The texts of a part of a document.
+    """Split the texts of a part of a document.
 
     Args:
-        text: the XML.
-        prefix: of its names: `w` in word processing, `a` in slides.
+        text: the part's XML.
+        prefix: prefix of its XML names: `w` in word processing, `a` in slides.
 
     Raises:
-        DataError: the XML is malformed, or holds what is no character.
+        DataError: the XML is malformed, or holds U+FDD0 or U+FDD1.
     """
     if _BEGIN in text or _END in text:
         raise DataError(
@@ -110,27 +110,27 @@ def split_runs(text: str, prefix: str) -> Assembly:
 
 
 class _Parts:
-    """Reads the tokens of a part of a document into an assembly.
+    """Reads the tokens of a document's part into an assembly.
 
-    A run may hold more than text: what is no text parts its texts, and if these are translated, it
-    becomes several runs of the same format.
+    A run may hold more than text. Other elements separate its texts; if these are translated, the
+    run becomes several runs of the same format.
     """
 
     def __init__(self, text: str, tokens: list[Token], prefix: str) -> None:
         self.assembly = Assembly()
         self._text, self._tokens, self._prefix = text, tokens, prefix
         self._line: list[_Run | Token] = []
-        self._start: int | None = None  # of the line
-        self._before = ""  # closes the run in which the line begins
-        self._heads: list[str] = []  # of the open runs: a drawing in a run has runs of its own
-        self._is_inside = False  # whether the line's latest run is open
+        self._start: int | None = None  # start of the line
+        self._before = ""  # XML that closes the run in which the line begins
+        self._heads: list[str] = []  # of the open runs; they nest, as a drawing in a run has runs
+        self._is_inside = False  # whether the line's last run is open
         number = 0
         while number < len(tokens):
             number = self._read(number)
         self._end_line(len(text))
 
     def _read(self, number: int) -> int:
-        """Read what begins at a token, and return the number of the token behind it."""
+        """Read the element at a token, and return the number of the token after it."""
         token = self._tokens[number]
         match token.kind, self._name(token):
             case "open", "r":
@@ -173,7 +173,7 @@ class _Parts:
         return number
 
     def _is_text(self, number: int) -> bool:
-        """Whether an element of nothing but text begins at a token."""
+        """Whether an element that holds only text begins at a token."""
         token = self._tokens[number]
         if (token.kind, self._name(token)) != ("open", "t"):
             return False
@@ -209,7 +209,7 @@ class _Parts:
 
 
 def _behind(tokens: list[Token], number: int) -> int:
-    """The number of the token behind the element, or whatever it is, that begins at a token."""
+    """The number of the token after the element that begins at a token."""
     depth = 0
     while True:
         depth += {"open": 1, "close": -1}.get(tokens[number].kind, 0)
@@ -238,7 +238,7 @@ def _line(items: list[_Run | Token], raw: str, before: str, after: str) -> _Line
 
 
 def _merged(line: list[_Run | Token]) -> list[_Run | Token]:
-    """Neighboring runs that look the same as one; an editor divides them at will."""
+    """Merge neighboring runs with the same look; editors split them arbitrarily."""
     merged: list[_Run | Token] = []
     for item in line:
         latest = merged[-1] if merged else None

@@ -1,7 +1,7 @@
-"""What a document asks to be translated: segments, each the text of one sentence or less.
+"""Segments: the texts of a document to translate, each one sentence or less.
 
-Nothing here translates. A document gives its segments, the caller translates them in any way, and
-the document joins the results.
+This module does not translate. A document returns its segments, the caller translates them in any
+way, and the document joins the results.
 """
 
 import re
@@ -12,7 +12,7 @@ from heed.errors import UsageError
 from heed.text.normalize import BLANKS
 from heed.translate.result import Translation
 
-# A text that is nothing but an address on the net or of mail has letters, and no words.
+# A web or mail address alone has letters, but no words.
 _ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+|(?:https?|ftp|file)://\S+|www\.\S+", re.I)
 
 
@@ -22,8 +22,8 @@ class Segment:
 
     Attributes:
         text: in the source language; may hold line breaks, which count as blanks.
-        needs_alignment: whether something has to be placed between the words of its translation,
-            for which `Translation.alignment` is read. Without one the place is guessed.
+        needs_alignment: whether something must be placed among the words of its translation.
+            `Translation.alignment` gives the place; without it, the place is estimated.
     """
 
     text: str
@@ -31,7 +31,7 @@ class Segment:
 
 
 def has_words(text: str) -> bool:
-    """Whether there is anything to translate: a letter, outside a lone web or mail address.
+    """Whether there is anything to translate: a letter outside a lone web or mail address.
 
     Numbers, signs and emoji mean the same in every language.
     """
@@ -39,7 +39,7 @@ def has_words(text: str) -> bool:
 
 
 def split_edges(text: str) -> tuple[str, str, str]:
-    """The blanks before a text, the text, and the blanks behind it."""
+    """The blanks before a text, the text, and the blanks after it."""
     body = text.strip(BLANKS)
     if not body:
         return text, "", ""
@@ -48,16 +48,16 @@ def split_edges(text: str) -> tuple[str, str, str]:
 
 
 def is_unchanged(segments: Sequence[Segment], translations: Sequence[Translation]) -> bool:
-    """Whether each segment is its own translation."""
+    """Whether each segment equals its translation."""
     pairs = zip(segments, translations, strict=True)
     return all(segment.text == translation.text for segment, translation in pairs)
 
 
 def require_one_each(segments: Sequence[Segment], translations: Sequence[Translation]) -> None:
-    """Refuse another number of translations than of segments.
+    """Check that there are as many translations as segments.
 
     Raises:
-        UsageError: gives both numbers.
+        UsageError: there are not; gives both numbers.
     """
     if len(segments) != len(translations):
         raise UsageError(

@@ -1,7 +1,7 @@
-"""What the tags of a page do: which part texts, which stand among the words of one.
+"""The effect of each tag of a page: it separates texts, or stands among the words of one.
 
-A tag whose partner is missing, or that holds something which parts texts, parts texts too. So the
-tags that move with words come in pairs, well nested, and everything else stays where it was.
+A tag without a partner separates texts. So does a pair that contains a separating tag. Therefore
+the tags that move with words are well-nested pairs, and all others stay in place.
 """
 
 import re
@@ -23,7 +23,7 @@ _BLOCKS = frozenset(
     "noscript object ol optgroup option p param plaintext pre search section select source summary "
     "table tbody td template tfoot th thead title tr track ul video xmp".split()
 )
-# HTML, section 13.1.2.4 (optional tags): whose end tag may be left out, and what then ends them.
+# HTML, section 13.1.2.4 (optional tags): elements whose end tag is optional, and what ends them.
 _PARAGRAPH_ENDS = frozenset(
     "address article aside blockquote details dialog div dl fieldset figcaption figure footer form "  # noqa: SIM905 - as above
     "h1 h2 h3 h4 h5 h6 header hgroup hr main menu nav ol p pre search section table ul".split()
@@ -49,15 +49,15 @@ _KEPT = frozenset(("code", "kbd", "samp", "var")) | _DRAWN | _KEPT_BLOCKS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How tags are treated; names in small letters for HTML.
+    """The treatment of tags; names are in lower case for HTML.
 
     Attributes:
         is_xml: whether case matters and malformed input is refused.
-        ignored: elements that are kept as they are.
-        splitting: elements that part texts.
+        ignored: elements that are kept unchanged.
+        splitting: elements that separate texts.
         joining: elements that never do.
-        has_outline: for XML, find out which elements part texts: those that mostly stand beside
-            other elements, not beside text.
+        has_outline: for XML, detect the elements that separate texts: those that mostly stand next
+            to other elements, not next to text.
     """
 
     is_xml: bool
@@ -69,12 +69,12 @@ class Rules:
 
 @dataclass(slots=True)
 class Structure:
-    """Tokens and what they do.
+    """Tokens and their effects.
 
     Attributes:
-        tokens: of the page; a kept element is one token.
+        tokens: the tokens of the page; a kept element is one token.
         partner: the end tag of each start tag, and the start tag of each end tag, by number.
-        apart: numbers of the tokens that part texts.
+        apart: numbers of the tokens that separate texts.
     """
 
     tokens: list[Token]
@@ -83,7 +83,7 @@ class Structure:
 
 
 def structure(source: str, tokens: list[Token], rules: Rules) -> Structure:
-    """Find what each token of a page does.
+    """Find the effect of each token of a page.
 
     Raises:
         DataError: the tags of XML do not match.
@@ -104,7 +104,7 @@ def structure(source: str, tokens: list[Token], rules: Rules) -> Structure:
 
 
 def _matched(source: str, tokens: list[Token], rules: Rules) -> dict[int, int]:
-    """The partner of each tag that has one, so that pairs are well nested."""
+    """The partner of each tag that has one, such that pairs are well nested."""
     partner: dict[int, int] = {}
     opened: list[int] = []
     n_open: Counter[str] = Counter()
@@ -148,7 +148,7 @@ def _crossed(source: str, token: Token, latest: Token | None) -> DataError:
 def _with_kept(
     source: str, tokens: list[Token], partner: dict[int, int], rules: Rules
 ) -> list[Token]:
-    """The tokens with each element that is kept as it is in the place of all it holds."""
+    """The tokens, with each kept element merged into one token."""
     names = rules.ignored if rules.is_xml else rules.ignored | _KEPT
     kept: list[Token] = []
     number = 0
@@ -172,13 +172,13 @@ def _with_kept(
 
 
 def _sealed(token: Token, rules: Rules) -> Token:
-    """A kept element; its attributes, too, where a person wants all of it kept."""
+    """A kept element; its attributes are kept, too, if the user asks to keep the element."""
     is_all_kept = rules.is_xml or token.name in rules.ignored or forbids_translation(token.opening)
     return replace(token, opening="") if is_all_kept else token
 
 
 def _implied_end(tokens: list[Token], partner: dict[int, int], number: int) -> int:
-    """The last token of an HTML element whose end tag was left out."""
+    """The last token of an HTML element whose end tag is missing."""
     ends = _ENDED_BY.get(tokens[number].name, frozenset())
     latest = number
     while latest + 1 < len(tokens):
@@ -191,10 +191,10 @@ def _implied_end(tokens: list[Token], partner: dict[int, int], number: int) -> i
 
 
 def _is_kept(tokens: list[Token], number: int, end: int, names: Collection[str]) -> bool:
-    """Whether an element is kept as it is."""
+    """Whether an element is kept unchanged."""
     token = tokens[number]
     if token.name == "sup" and end - number <= _LONGEST_NOTE:
-        # The mark of a footnote means nothing to a model, and nothing else may stand for it.
+        # A footnote mark has no meaning for a model, and must not be replaced.
         return not has_words(_text(tokens, number, end))
     return token.name in names or forbids_translation(token.raw)
 
@@ -212,7 +212,7 @@ def _is_apart(token: Token, rules: Rules, outline: Collection[str]) -> bool:
 
 
 def _outline(found: Structure) -> frozenset[str]:
-    """Names of the XML elements that mostly stand where no text is beside them."""
+    """Names of the XML elements that mostly stand without text next to them."""
     parents: list[int] = []
     parent_of: list[tuple[str, int]] = []
     has_text: set[int] = set()
@@ -233,7 +233,7 @@ def _outline(found: Structure) -> frozenset[str]:
 
 
 def _paragraph_breaks(tokens: list[Token]) -> set[int]:
-    """Line breaks of HTML, two or more in a row."""
+    """Two or more consecutive HTML line breaks."""
     found: set[int] = set()
     latest = -1
     for number, token in enumerate(tokens):
@@ -247,7 +247,7 @@ def _paragraph_breaks(tokens: list[Token]) -> set[int]:
 
 
 def _break_pairs(found: Structure) -> None:
-    """Pairs that hold something which parts texts part texts, too."""
+    """Let pairs that contain a separating token separate texts, too."""
     opened: list[tuple[int, int]] = []
     n_apart = 0
     for number, token in enumerate(found.tokens):
@@ -263,6 +263,6 @@ def _break_pairs(found: Structure) -> None:
 
 
 def names(given: Iterable[str], *, is_xml: bool) -> frozenset[str]:
-    """Names of elements as a person gave them: blanks and `<>` around them go."""
+    """Names of elements as given by a user, without blanks and `<>` around them."""
     plain = (re.sub(r"[<>/\s]", "", name) for name in given)
     return frozenset(name if is_xml else name.lower() for name in plain if name)

@@ -1,9 +1,9 @@
 """SubRip (.srt) and WebVTT (.vtt): numbers, times, notes and styles are kept.
 
-The lines of a cue are translated as one text, and broken again at about the same share. A line that
-begins with a dash is another speaker's, and a text of its own.
+The lines of a cue are translated as one text, which is then broken at about the same relative
+positions. A line that begins with a dash is another speaker's, and a separate text.
 
-Sources: the format of SubRip; W3C WebVTT, section 4.
+Sources: the SubRip format; W3C WebVTT, section 4.
 """
 
 import re
@@ -23,9 +23,9 @@ _LINE = re.compile(r"[^\r\n]*+(?:\r\n|[\r\n])|[^\r\n]++\Z")
 _TIMES = "-->"
 _NUMBER = re.compile(r"\s*\d+\s*")
 _SPEAKER = re.compile(r"[-–—‐][ \xa0]*")
-# Positions in the manner of SubStation Alpha, at the beginning of a line.
+# Positions in the style of SubStation Alpha, at the beginning of a line.
 _POSITION = re.compile(r"(?:\{\\[^}]*\})+")
-# The moment at which the next words light up; a style in the manner of SubStation Alpha.
+# A timestamp inside a cue, or a style of SubStation Alpha.
 _MARK = re.compile(r"<\d[\d:.]*>|\{\\[^{}]*\}")
 _TAG = re.compile(r"<[^<>]*>")
 _KEPT_BLOCKS = ("NOTE", "STYLE", "REGION")
@@ -50,11 +50,11 @@ def split_vtt(text: str) -> Assembly:
 
 @dataclass(frozen=True, slots=True)
 class _Speech:
-    """What one person says in one cue.
+    """The words of one speaker in one cue.
 
     Attributes:
         markup: its lines, joined by blanks.
-        lines: as they were, tags included.
+        lines: the original lines, including tags.
         breaks: the line breaks between them.
     """
 
@@ -86,7 +86,7 @@ def _split(text: str, *, is_vtt: bool) -> Assembly:
         elif cue is not None and _TIMES not in line:
             cue.append(line)
         else:
-            # Without an empty line between, a line with times begins the next cue all the same.
+            # A line with times begins a new cue, even without an empty line before it.
             number = cue.pop() if cue and _NUMBER.fullmatch(cue[-1]) else ""
             _add_cue(assembly, cue, is_vtt=is_vtt)
             assembly.keep(number)

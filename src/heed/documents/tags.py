@@ -1,9 +1,9 @@
-"""HTML and XML as a flat list of tokens; joining what they were read from gives the input.
+"""HTML and XML as a flat list of tokens; joining their raw texts restores the input.
 
-HTML is read as browsers do: nothing is an error. XML is refused where it is malformed. Each pass is
-linear in the input, however hostile, and nothing recurses.
+HTML is read as browsers do: nothing is an error. Malformed XML is refused. Each pass takes linear
+time, even for hostile input, and nothing recurses.
 
-Source: WHATWG HTML, section 13.2.5 (tokenization), in outline; XML 1.0, sections 2 and 3.
+Source: WHATWG HTML, section 13.2.5 (tokenization), simplified; XML 1.0, sections 2 and 3.
 """
 
 import re
@@ -19,15 +19,15 @@ from heed.errors import DataError
 Kind = Literal["text", "open", "close", "empty", "other", "declaration", "kept"]
 
 RAW_ELEMENTS = frozenset(("script", "style", "textarea", "xmp", "iframe", "noembed", "noframes"))
-"""HTML elements whose content is no markup, and is not translated."""
+"""HTML elements whose content is not markup, and is not translated."""
 
 VOID_ELEMENTS = frozenset(
     "area base br col embed hr img input link meta param source track wbr".split()  # noqa: SIM905
 )
 """HTML elements that have no end tag."""
 
-# Possessive throughout. A bare `<` ends a tag that is none, so two scans at most, one inside each
-# kind of quotes, ever go over the same character.
+# All quantifiers are possessive. A bare `<` ends the match, so the same character is scanned at
+# most twice: once inside each kind of quotes.
 _HTML_OPEN = re.compile(
     r"<(?P<name>[A-Za-z][^\s/><]*+)(?:[^<>\"']++|\"[^\"]*+\"|'[^']*+'|[\"'])*+>"
 )
@@ -39,14 +39,14 @@ _XML_OPEN = re.compile(
 )
 _XML_ATTRIBUTE = re.compile(rf"\s({_XML_NAME})\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+')")
 NO_XML_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-"""What XML cannot hold: XML 1.0, section 2.2."""
+"""Characters that XML does not allow: XML 1.0, section 2.2."""
 _XML_CLOSE = re.compile(rf"</(?P<name>{_XML_NAME})\s*+>")
-# The page ends inside a tag. A text such as "if a <b then" does not look so.
+# The page ends inside a tag. A text such as "if a <b then" does not match.
 _CUT_OFF = re.compile(r"</?[A-Za-z](?:\S*\Z|[^<=]*=)")
-# As in Python's `html` module, which decodes them.
+# The same entities as in Python's `html` module, which decodes them.
 _HTML_ENTITY = re.compile(r"&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[^\t\n\f <&#;]{1,32};?)")
 _XML_ENTITY = re.compile(r"&(?:#[0-9]++|#x[0-9a-fA-F]++|[^\s<>/=&\"'!?;#]++);")
-# No character has a number of more digits. Python refuses to read a very long one.
+# No code point has more digits. Python refuses to parse a very long number.
 _MAX_DIGITS = 8
 _LAST_CHARACTER = 0x10FFFF
 
@@ -57,12 +57,12 @@ class Token:
 
     Attributes:
         kind: `text`; `open`, `close` and `empty` tags; `other`, such as a comment; `declaration`,
-            which stands apart from text; `kept`, an element with all it holds.
-        raw: as it was read.
-        start: where it was read.
-        name: of a tag; in small letters in HTML.
-        text: what a text says, entities decoded; of a kept element, its words.
-        opening: the start tag of a kept element whose attributes are translated all the same.
+            which separates texts; `kept`, an element with all its content.
+        raw: the original text.
+        start: its position in the input.
+        name: name of a tag; in lower case for HTML.
+        text: the text, with entities decoded; of a kept element, its words.
+        opening: the start tag of a kept element, if its attributes are translated nevertheless.
     """
 
     kind: Kind
@@ -77,7 +77,7 @@ def read_tokens(source: str, *, is_xml: bool) -> list[Token]:
     """The tokens of a page or a fragment.
 
     Raises:
-        DataError: it is XML and malformed; tags that do not match are not looked for here.
+        DataError: the XML is malformed; unmatched tags are not checked here.
     """
     return list(_xml_tokens(source) if is_xml else _html_tokens(source))
 
@@ -89,7 +89,7 @@ def position(source: str, start: int) -> str:
 
 
 def decode_entities(text: str) -> str:
-    """A text or a value of HTML with its entities decoded."""
+    """Decode the entities of a text or of an attribute's value in HTML."""
     return _HTML_ENTITY.sub(lambda match: _html_character(match[0]), text)
 
 
@@ -112,7 +112,7 @@ def _html_tokens(source: str) -> Iterator[Token]:
 
 
 def _html_tag(source: str, start: int) -> Token | None:
-    """The token that begins with the `<` at `start`; None if that is a sign of the text."""
+    """The token that begins with the `<` at `start`; None if that is plain text."""
     following = source[start + 1 : start + 2]
     if following in ("!", "?"):
         return _html_declaration(source, start)
@@ -120,7 +120,7 @@ def _html_tag(source: str, start: int) -> Token | None:
         return Token("close", match[0], start, match["name"].lower())
     if match := _HTML_OPEN.match(source, start):
         name = match["name"].lower()
-        # XHTML closes an empty element so, and no browser is asked to read it as HTML.
+        # XHTML closes an empty element this way; browsers do not in HTML mode.
         if name in RAW_ELEMENTS and not match[0].endswith("/>"):
             return _raw_element(source, match, name)
         is_empty = name in VOID_ELEMENTS or match[0].endswith("/>")
@@ -143,7 +143,7 @@ def _html_declaration(source: str, start: int) -> Token:
 
 
 def _until(source: str, start: int, end: int, length: int, kind: Kind) -> Token:
-    """A token up to `end` and the `length` of its last sign; to the end if there is none."""
+    """A token up to `end` plus `length` characters; to the end of the input if `end` is missing."""
     return Token(kind, source[start:] if end < 0 else source[start : end + length], start)
 
 
@@ -172,7 +172,7 @@ def _html_character(entity: str) -> str:
         return "\N{REPLACEMENT CHARACTER}"
     if character := unescape(entity):
         return character
-    # Python leaves out control characters, which browsers have.
+    # Python drops control characters; browsers keep them.
     digits = entity.strip("&#;")
     return chr(int(digits[1:], 16) if digits[0] in "xX" else int(digits))
 
@@ -214,7 +214,7 @@ def _xml_tag(source: str, start: int) -> Token:
 
 
 def _doctype(source: str, start: int) -> Token:
-    """A document type with its own declarations, none of which is applied."""
+    """A document type with its declarations, which are ignored."""
     match = re.compile(
         r"<!DOCTYPE(?:[^<>\"'\[\]]++|\"[^\"]*+\"|'[^']*+')*+"
         r"(?:\[(?:<!--(?:[^-]++|-(?!->))*+-->|[^\]\"'<]++|<(?!!--)|\"[^\"]*+\"|'[^']*+')*+\]\s*+)?>"
@@ -239,7 +239,7 @@ def _xml_text(source: str, start: int, end: int) -> Iterator[Token]:
         if not match:
             raise _malformed(source, sign, "this & begins no entity; write &amp;")
         character = _xml_character(source, sign, match[0])
-        # Names that HTML has mean the same here; others are a document's own, and not looked up.
+        # HTML's entity names mean the same here; the document's own are not resolved.
         kind: Kind = "text" if character else "other"
         yield Token(kind, match[0], sign, text=character)
         start = match.end()

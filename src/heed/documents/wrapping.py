@@ -1,4 +1,4 @@
-"""Break a translation into lines where its source had line breaks, at about the same share."""
+"""Break a translation into lines as in its source, at about the same relative positions."""
 
 import re
 from bisect import bisect_left
@@ -9,7 +9,7 @@ from heed.translate.result import is_written_solid
 
 _BLANK = re.compile(f"[{re.escape(BLANKS)}]+")
 _PAUSES = tuple(".,;:!?…。，、；：！？")
-# Of the places near the wanted one; more would make a text of many lines slow.
+# The number of positions tried near the ideal one; more would be slow for a text of many lines.
 _N_TRIED = 12
 _PAUSE_BONUS = 0.6
 
@@ -17,14 +17,14 @@ _PAUSE_BONUS = 0.6
 def break_like(
     text: str, lines: Sequence[str], unbroken: re.Pattern[str] | None = None
 ) -> list[str]:
-    """`text` in at most as many lines as `lines`, each of about the same share of the whole.
+    """Break `text` into at most as many lines as `lines`, with about the same shares of the text.
 
-    Lines end at blanks, better behind a punctuation mark; in scripts without blanks anywhere.
+    Lines end at blanks, preferably after a punctuation mark; in scripts without blanks, anywhere.
 
     Args:
         text: a translation, without line breaks.
-        lines: its source; joined by blanks they are what was translated.
-        unbroken: what is never broken, such as a tag.
+        lines: the lines of its source; joined by blanks they are the translated text.
+        unbroken: a pattern of text that must not be broken, such as a tag.
     """
     places = _places(text)
     if unbroken:
@@ -49,7 +49,7 @@ def break_like(
 
 
 def _places(text: str) -> list[tuple[int, int]]:
-    """Where a line may end, and where the next one then begins."""
+    """The indices where a line may end, each with the start of the next line."""
     blanks = [match.span() for match in _BLANK.finditer(text)]
     if len(text) < 2 or not is_written_solid(text[len(text) // 2]):
         return [(start, end) for start, end in blanks if start > 0 and end < len(text)]

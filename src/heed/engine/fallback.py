@@ -80,7 +80,7 @@ class FallbackModel:
         return self.linear(f"{prefix}contract", activation(self.linear(f"{prefix}expand", x)))
 
     def gated_sum(self, layer: str, x: Floats, before: Floats) -> tuple[Floats, Floats]:
-        """An SSRU sublayer: what it gives and what it keeps, both `(rows, d_model)`."""
+        """An SSRU sublayer: its output and its new state, both `(rows, d_model)`."""
         of_forget, candidate = np.split(self.linear(f"{layer}.cell", x), 2, axis=1)
         forget = sigmoid(of_forget)
         kept = (np.float32(1.0) - forget) * candidate + forget * before
@@ -156,7 +156,7 @@ class _Columns:
 class _Cache:
     """Keys and values of one decoder layer so far, `(rows, position, n_heads, width)`.
 
-    Or what a recurrent layer keeps, `(rows, d_model)`.
+    Or the state of a recurrent layer, `(rows, d_model)`.
     """
 
     keys: list[Floats] = field(default_factory=list)
@@ -210,7 +210,7 @@ class FallbackState:
 
         Args:
             tokens: the last of each row, `(rows,)`.
-            weights: filled with those by which each row reads the source,
+            weights: filled with the weights by which each row reads the source,
                 `(n_decoder_layers, rows, n_heads, longest source)`.
         """
         model, config = self.model, self.model.config
@@ -273,9 +273,9 @@ class FallbackState:
                 )
 
     def attention(self, tokens: Ids, layer: int, weights: Floats) -> None:
-        """How targets read the source in one layer; see `NativeState.attention`.
+        """Weights by which targets read the source; see `NativeState.attention`.
 
-        Here the state does not forget them.
+        Here the state does not forget the targets.
         """
         n_layers = self.model.network.stacks.n_decoder_layers
         of_all = np.empty((n_layers, *weights.shape), np.float32)
@@ -287,11 +287,11 @@ class FallbackState:
         return self._log_probs
 
     def log_probs_of(self, ids: Ids) -> Floats:
-        """Those of ids `(rows, n_ids)`; see `NativeState.log_probs_of`."""
+        """Log-probs of ids `(rows, n_ids)`; see `NativeState.log_probs_of`."""
         return np.take_along_axis(self._log_probs, ids, axis=1)
 
     def best(self, count: int, forbidden: Ids) -> None:
-        """Nothing is found in advance; see `NativeState.best`."""
+        """None: nothing is found in advance; see `NativeState.best`."""
 
     def select(self, rows: Ids, sources: Ids | None = None) -> None:
         """Keep, repeat or reorder rows; see `NativeState.select`."""
@@ -327,7 +327,7 @@ class FallbackState:
             logits = [multiply(x[rows], each.matrix, each.dense) for each in (shared, own)]
             found, n_shared = log_softmax(np.concatenate(logits, axis=1)), len(shared.ids)
             log_probs[rows, shared.ids] = found[:, :n_shared]
-            # Between them is the column for all other ids.
+            # The column between the shared and the own ids is for all other ids.
             log_probs[rows, own.ids] = found[:, n_shared + 1 :]
         return log_probs
 
@@ -359,7 +359,8 @@ class FallbackState:
     ) -> tuple[list[Floats], list[tuple[Floats, Floats]]]:
         """Read one source with a stack: the input of each layer and the last output, keys, values.
 
-        What a decoder-only model reads is also what its target reads, so it is rounded as kept.
+        In a decoder-only model the target reads the same keys and values, so they are rounded as
+        in the cache.
         """
         model, stacks = self.model, self.model.network.stacks
         places, is_one_stack = np.arange(len(source)), stacks.is_one_stack
@@ -391,7 +392,7 @@ class FallbackState:
     def _attend_to_source(
         self, number: int, query: Floats, weights: Floats | None, cache: _Cache | None = None
     ) -> Floats:
-        """What each row reads of its source, and of its target in the cache.
+        """The context of each row, read from its source and its target in the cache.
 
         Args:
             number: of the decoder layer.

@@ -26,7 +26,7 @@ def lane_sum(x: Floats) -> Floats:
 
 
 def to_bfloat16(x: Floats) -> Floats:
-    """The nearest numbers of eight bits each (half to even), still as float32."""
+    """Rounded to bfloat16, with eight significant bits (half to even), but still float32."""
     bits = np.ascontiguousarray(x).view(np.uint32)
     nearest = bits + (np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1)))
     result: Floats = (nearest & np.uint32(0xFFFF0000)).view(np.float32)

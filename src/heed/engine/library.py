@@ -1,4 +1,4 @@
-"""The compiled library, `engine/*.cpp`: where it lies, its functions, and the records they take.
+"""The compiled library, `engine/*.cpp`: its path, its functions, and the records they take.
 
 Every array is checked before its address is passed on; the library checks ids, rows and lengths.
 """
@@ -118,7 +118,7 @@ def functions() -> ctypes.CDLL:
 
 @cache
 def is_compiled() -> bool:
-    """Whether the library exists and loads; checked once, because searches ask at every step."""
+    """Whether the library exists and loads; cached, because searches call this at every step."""
     try:
         functions()
     except OSError:
@@ -127,7 +127,7 @@ def is_compiled() -> bool:
 
 
 def give_back_memory() -> int:
-    """Free the memory of batches that none uses now, of all models; the bytes of it."""
+    """Free the unused memory of batches, of all models; return the number of bytes freed."""
     return int(functions().heed_give_back()) if is_compiled() else 0
 
 
@@ -142,7 +142,7 @@ def kernels(name: str = "") -> str | None:
 
 
 MOST_INSERTED = 512
-"""Up to so many of the largest are found by insertion, whose time grows with their number, and more
+"""Up to this many of the largest are found by insertion, whose time grows with their number, more
 by sorting. For 16 rows of 8,000 numbers that takes 19 ms, inserting 2,048 of each takes 87."""
 
 
@@ -173,14 +173,14 @@ def largest(scores: Floats, count: int) -> tuple[Floats, Ids]:
 
 
 def address_of(array: NDArray[Any] | None) -> int | None:
-    """Where the numbers of an array are; None for None."""
+    """The address of an array's numbers; None for None."""
     return None if array is None else array.ctypes.data
 
 
 def checked_address(
     array: NDArray[Any] | None, shape: tuple[int, ...], dtype: type = np.float32
 ) -> int | None:
-    """Its address, after a check of its size, which C++ cannot make."""
+    """The address of an array, after a check of its size, which C++ cannot make."""
     if array is not None:
         assert array.shape == shape, f"{array.shape} is not {shape}"
         assert array.dtype == dtype

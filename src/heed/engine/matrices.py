@@ -67,7 +67,7 @@ def float_matrix(weight: Floats, bias: Floats | None = None) -> Matrix:
 
 
 def int8_matrix(weight: Floats, bias: Floats | None = None) -> Matrix:
-    """Round `weight` `(n, k)` to int8, each output by itself; see `rounded`."""
+    """Round `weight` `(n, k)` to int8, each output separately; see `rounded`."""
     ints, scales = rounded(weight)
     return _laid_out(ints.astype(np.int8), scales, bias)
 
@@ -96,7 +96,7 @@ def with_mean(matrix: Matrix, ids: ShortIds, others: ShortIds) -> Matrix:
     few, scales, bias = _columns(matrix, ids)
     many, their_scales, their_bias = _columns(matrix, others)
     floats = many if their_scales is None else many * their_scales[:, None]
-    # Not with @: it adds up in another order on every machine.
+    # Not with @: its order of additions depends on the machine.
     mean = floats.sum(axis=0, keepdims=True, dtype=np.float32) / np.float32(max(len(others), 1))
     last = int8_matrix(mean) if matrix.is_quantized else float_matrix(mean)
     if scales is not None and last.scales is not None:

@@ -1,4 +1,4 @@
-"""The compiled engine behind two small classes; `library.py` has the functions of the library."""
+"""Two classes that wrap the compiled engine; `library.py` has the functions of the library."""
 
 from ctypes import byref, c_void_p
 
@@ -74,7 +74,7 @@ class NativeModel:
             ids: of all sources, concatenated, `(total_len,)`.
             lengths: of each source, `(n_sources,)`.
             beam_size: rows that will continue each source.
-            are_prompts: they are the beginnings of the targets.
+            are_prompts: whether they are the beginnings of the targets.
         """
         return NativeState(self, ids, lengths, beam_size, are_prompts)
 
@@ -95,7 +95,7 @@ class NativeModel:
 
         Args:
             matrix: columns of the output, and one for all other ids; not copied.
-            ids: of all these columns but the last, `(n_ids,)`.
+            ids: of all these columns except the last, `(n_ids,)`.
         """
         assert ids.dtype == np.int32
         assert ids.flags.c_contiguous
@@ -123,7 +123,7 @@ class _Tokens:
 
 
 _SPARE = 64
-"""A step goes on to find up to so many more than the last call asked for."""
+"""A step finds up to this many more than the last call requested."""
 
 
 class _Largest:
@@ -131,7 +131,7 @@ class _Largest:
 
     def __init__(self, n_rows: int, count: int = 0, forbidden: Ids | None = None) -> None:
         self.count, self.forbidden = count, forbidden
-        self.position = 0  # of the step in which they were found
+        self.position = 0  # the step in which they were found
         self.values = np.empty((n_rows, count), np.float32)
         self.ids = np.empty((n_rows, count), np.int64)
         self._out = np.ascontiguousarray(() if forbidden is None else forbidden, np.int64)
@@ -191,7 +191,7 @@ class NativeState:
 
         Args:
             ids: of all sources, concatenated.
-            counts: how many each source has, `(n_sources,)`.
+            counts: number of ids of each source, `(n_sources,)`.
         """
         assert ids.dtype == counts.dtype == np.int32
         assert ids.shape == (counts.sum(),)
@@ -238,16 +238,16 @@ class NativeState:
         log_probs: Floats | None = None,
         weights: Floats | None = None,
     ) -> None:
-        """Advance every row by several tokens at once; there are no `log_probs` or `best` then.
+        """Advance every row by several tokens at once; `log_probs` and `best` do not work after it.
 
         Args:
-            tokens: the next of each row, `(rows, n_tokens)`.
+            tokens: the next tokens of each row, `(rows, n_tokens)`.
             next_ids: the id after each token whose log-prob is wanted, `(rows, n_tokens)`; None =
                 all ids.
-            log_probs: filled with those after each token, over the whole vocabulary,
+            log_probs: filled with the log-probs after each token, over the whole vocabulary,
                 `(rows, n_tokens, tgt_vocab_size)`, or of `next_ids`, `(rows, n_tokens)`; None = not
                 wanted.
-            weights: filled with those by which each token reads the source,
+            weights: filled with the weights by which each token reads the source,
                 `(n_decoder_layers, rows, n_heads, n_tokens, longest source)`; None = not wanted.
         """
         n_rows, n_tokens = tokens.shape
@@ -279,14 +279,14 @@ class NativeState:
         self.position += n_tokens
 
     def attention(self, tokens: Ids, layer: int, weights: Floats) -> None:
-        """How targets read the source in one layer; the state forgets them.
+        """Weights by which targets read the source in one layer; the state forgets the targets.
 
-        Layers above it are not computed, nor what it does with what was read.
+        The rest of the layer and the layers above it are not computed.
 
         Args:
-            tokens: the first of each row, `(rows, n_tokens)`.
+            tokens: the first tokens of each row, `(rows, n_tokens)`.
             layer: its number from 0.
-            weights: filled with those by which each token reads the source,
+            weights: filled with the weights by which each token reads the source,
                 `(rows, n_heads, n_tokens, longest source)`.
 
         Raises:
@@ -312,7 +312,7 @@ class NativeState:
         )
 
     def _next_positions(self, n_tokens: int) -> PositionsRecord:
-        """Positions of the targets, as many as there are after so many more tokens."""
+        """Positions of the targets, enough for `n_tokens` more tokens."""
         n_read = int(self.lengths.max()) if self._are_prompts else 0
         return self.model.positions("tgt", n_read + self.position + n_tokens)
 
@@ -333,7 +333,7 @@ class NativeState:
         return self._log_probs
 
     def log_probs_of(self, ids: Ids) -> Floats:
-        """Log-probs of some ids after the last step, minus infinity where a shortlist lacks them.
+        """Log-probs of some ids after the last step, minus infinity if a shortlist lacks them.
 
         Args:
             ids: `(rows, n_ids)`.
@@ -357,12 +357,12 @@ class NativeState:
     def best(self, count: int, forbidden: Ids) -> tuple[Floats, Ids]:
         """The largest log-probs of the last step and their ids, both `(rows, count)`.
 
-        A search that calls this calls it again at each step: later steps find as many while they
-        have the numbers at hand. Valid until the next step.
+        A search that calls this calls it again at each step: later steps find the same number of
+        them while they compute. Valid until the next step.
 
         Args:
             count: how many; all, if there are fewer.
-            forbidden: ids that do not count, `(n_forbidden,)`; the array must not change.
+            forbidden: ids to leave out, `(n_forbidden,)`; the array must not change.
 
         Raises:
             HeedError: rows were selected since, or there was no step.

@@ -40,7 +40,7 @@ Norm = tuple[Floats, Floats]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stacks:
-    """What the engine has to know of a family.
+    """The structure of a family, for the engine.
 
     Attributes:
         n_encoder_layers: depth of the encoder; 0 with one stack.
@@ -109,7 +109,7 @@ STACKS: dict[str, Callable[[Any], Stacks]] = {
 
 
 def stacks_of(config: EngineConfig) -> Stacks:
-    """What the engine has to know of this model's family."""
+    """The structure of this model's family."""
     return STACKS[config.family](config)
 
 
@@ -128,7 +128,7 @@ class Network:
             pre-norm also `encoder` and `decoder`.
         tables: learned positions of `src` and `tgt`, `(max_positions, d_model)`; or none. With one
             stack they are one object.
-        sides: with one stack, the vectors that tell source and target apart, `(2, d_model)`.
+        sides: with one stack, the vectors that distinguish source and target, `(2, d_model)`.
     """
 
     config: EngineConfig
@@ -160,9 +160,9 @@ class Network:
         return cls(config=config, matrices=matrices, norms=norms, tables=tables, sides=sides)
 
     def weights(self) -> dict[str, Floats]:
-        """All weights by the names of `heed.model.plan`; of int8, the numbers that they stand for.
+        """All weights by the names of `heed.model.plan`; int8 ones are dequantized.
 
-        Tied ones come under each of their names.
+        Tied weights come under each of their names.
         """
         config, width = self.config, self.config.d_model
         embeddings = stacks_of(config).embeddings
@@ -182,7 +182,7 @@ class Network:
 
     @property
     def stacks(self) -> Stacks:
-        """What the engine has to know of the model's family."""
+        """The structure of the model's family."""
         return stacks_of(self.config)
 
     @property
@@ -195,7 +195,7 @@ def engine_config(config: AnyConfig) -> EngineConfig:
     """The config of a model that the engine computes.
 
     Raises:
-        ConfigError: the engine does not compute it.
+        ConfigError: the engine cannot compute it.
     """
     if not family_of(config).runs_on_engine(config):
         raise ConfigError(
@@ -297,7 +297,7 @@ def _norms(config: EngineConfig) -> list[tuple[str, str]]:
 
 
 def _norm_role(name: str) -> str:
-    if name.endswith("_norm"):  # behind a stack
+    if name.endswith("_norm"):  # after a stack
         return name.removesuffix("_norm")
     return name.removesuffix(".norm").replace("around_", "")
 

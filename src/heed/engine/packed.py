@@ -88,8 +88,8 @@ def from_arrays(
         where: the name of their file in errors.
 
     Raises:
-        FormatError: an array is missing, left over, or of another type or shape, or an int8 is
-            larger than the engine's sums can hold.
+        FormatError: an array is missing, unknown, or of another type or shape, or an int8 is larger
+            than the engine's sums can hold.
     """
     wanted = expected(config)
     for name in wanted.keys() ^ arrays.keys():

@@ -1,7 +1,7 @@
-"""`Engine`: heed's own engine behind the interface of searches, as `TorchDecodable` is torch's.
+"""`Engine`: heed's own engine with the interface of searches, as `TorchDecodable` for torch.
 
-`native.py` computes if it is compiled, else `fallback.py`. The result for a row never depends on
-the other rows.
+`native.py` computes if the engine is compiled, else `fallback.py`. The result for a row never
+depends on the other rows.
 """
 
 from collections.abc import Callable
@@ -23,12 +23,12 @@ found; for more, whole rows are changed."""
 
 
 class StateNextTokens:
-    """The next tokens of a state, whose largest may be known already; see `NextTokens`.
+    """The next tokens of a state, which may have found the largest; see `NextTokens`.
 
     Args:
         state: after a step.
-        n_rows: its rows.
-        vocab_size: ids that may follow each.
+        n_rows: its number of rows.
+        vocab_size: number of ids that may follow each row.
     """
 
     def __init__(self, state: State, n_rows: int, vocab_size: int) -> None:
@@ -42,7 +42,7 @@ class StateNextTokens:
     def top_k(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
         """The largest scores and their ids, both `(rows, count)`; see `NextTokens.top_k`."""
         forbidden = _NONE if changes is None else changes.forbidden
-        # Of so many more than wanted, enough stay above the changed entries of their row.
+        # With this many more than requested, enough remain after the changes in their row.
         more = (
             0 if changes is None or not len(changes.rows) else int(np.bincount(changes.rows).max())
         )
@@ -61,12 +61,12 @@ class StateNextTokens:
 
 
 def _lowered(values: Floats, ids: Ids, count: int, changes: Changes) -> tuple[Floats, Ids]:
-    """The best of rows after the scores of some entries have become smaller.
+    """The best of each row after the scores of some entries were lowered.
 
     Args:
         values: the largest of each row before, `(rows, count + the most entries of a row)`.
-        ids: theirs.
-        count: how many are wanted.
+        ids: their ids.
+        count: how many to return.
         changes: the entries.
     """
     entries, places = (ids[changes.rows] == changes.ids[:, None]).nonzero()
@@ -82,10 +82,10 @@ def _lowered(values: Floats, ids: Ids, count: int, changes: Changes) -> tuple[Fl
 
 
 class ForcedNextTokens:
-    """The next tokens after each token of given targets, worked out when they are asked for.
+    """The next tokens after each token of given targets, computed on demand.
 
-    Where one id each is asked for, the others are not written down: a batch of texts would take
-    hundreds of megabytes, and to fill these as long as to compute them.
+    If only one id for each token is requested, the others are not stored: a batch of texts would
+    take hundreds of megabytes, and filling these as long as computing them.
 
     Args:
         start: reads the sources.
@@ -129,15 +129,15 @@ class Engine:
     Args:
         network: the weights, float32 or int8.
         threads: number of threads; the results do not depend on it.
-        kernels: the instruction set, or `numpy`; "" = the best here.
+        kernels: the instruction set, or `numpy`; "" = the best of this machine.
         shortlist: the ids that searches choose from; None = the whole vocabulary. Given targets are
             scored by the whole vocabulary in any case.
 
     Attributes:
         config: the model's shape.
         network: as given.
-        is_native: False where NumPy computes.
-        n_workers: searches that have a thread each on `single_threaded()`.
+        is_native: False if NumPy computes.
+        n_workers: number of searches that can run on `single_threaded()`, with a thread each.
 
     Raises:
         ConfigError: this machine does not have that instruction set.
@@ -169,7 +169,7 @@ class Engine:
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its weights, and made anew from them in another process."""
+        """Pickled as its weights, from which another process makes a new engine."""
         return partial(Engine, **self._made_with, shortlist=self._shortlist), (self.network,)
 
     def with_shortlist(self, shortlist: Shortlist) -> "Engine":

@@ -38,12 +38,12 @@ class Shortlist:
 
     Attributes:
         common_ids: ids that may follow every source, `(n_common,)`.
-        offsets: where the list of each source id begins, and where the last one ends,
+        offsets: start of the list of each source id, and end of the last one,
             `(src_vocab_size + 1,)`.
         source_ids: the lists, concatenated, without ids of `common_ids`, `(n_ids,)`.
         rest_logit: added to the column for all other ids, so that it gets the
             probability that the model gives them together, a natural log.
-        changed: how many translations were others with it than without, and of how many.
+        changed: how many translations differed with it from those without, and of how many.
     """
 
     common_ids: ShortIds
@@ -117,8 +117,8 @@ class Shortlist:
     def shared(self, output: Matrix) -> Matrix:
         """Columns of the output for `common_ids`, and one for all other ids.
 
-        That one is the mean of the others, raised by the log of their number and by `rest_logit`:
-        were their logits normally distributed, `rest_logit` would be half of the variance.
+        That column is the mean of the others, raised by the log of their number and by
+        `rest_logit`: for normally distributed logits, `rest_logit` is half of the variance.
         """
         others = np.setdiff1d(
             np.arange(output.n, dtype=np.int32), self.common_ids, assume_unique=True
@@ -140,7 +140,7 @@ class Shortlist:
         Args:
             src: padded source ids, `(n_sources, src_len)`.
             is_token: False where they are padding, `(n_sources, src_len)`.
-            required_ids: ids that each answer will contain, -1 for none, `(n_sources, n_required)`.
+            required_ids: ids that each target will contain, -1 for none, `(n_sources, n_required)`.
 
         Returns:
             The ids of all sources, concatenated, ascending and distinct, and their number for each.
@@ -169,7 +169,7 @@ def save_shortlist(folder: Path, shortlist: Shortlist | None) -> None:
     """Write a shortlist beside a model's weights, replacing any other; None = remove it.
 
     Raises:
-        RunError: the disk is full, read-only or not ours.
+        RunError: the disk is full or read-only, or permission is denied.
     """
     manifest = read_manifest(folder)
     if shortlist is None and SHORTLIST not in manifest.files:

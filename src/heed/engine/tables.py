@@ -1,6 +1,6 @@
-"""Positions in NumPy: what `heed.model.positions` adds to embeddings or rotates queries by.
+"""Positions in NumPy: the tables and rotations of `heed.model.positions`.
 
-Learned tables are weights and not here. Tests compare every number with the model's own.
+Learned tables are weights of the network. Tests compare every number with the model's own.
 """
 
 import math
@@ -23,8 +23,8 @@ class PositionRows:
     """Tables of the first `n` positions; those that the model does not have are None.
 
     Attributes:
-        n: positions there are.
-        added: to embeddings, with the vector of a side that has one,
+        n: number of positions.
+        added: added to embeddings, including the vector of a side that has one,
             `(n, d_model padded to a multiple of 16)`.
         cosines: of rotary positions, `(n, d_k)`; `sines` likewise.
     """
@@ -90,14 +90,14 @@ class PositionTables:
 
 
 def tables_of(network: Network) -> dict[str, PositionTables]:
-    """The tables of `src` and `tgt`: the same ones, unless something of them is learned."""
+    """The tables of `src` and `tgt`: the same object, unless a part of them is learned."""
     src = PositionTables(network, "src")
     is_learned = bool(network.tables) or network.sides is not None
     return {"src": src, "tgt": PositionTables(network, "tgt") if is_learned else src}
 
 
 def wave_table(n_positions: int, width: int, *, is_halved: bool = False) -> Floats:
-    """Sine and cosine of each angle side by side, or all sines in front of all cosines.
+    """Sine and cosine of each angle side by side, or all sines before all cosines.
 
     Returns:
         `(n_positions, width)`.

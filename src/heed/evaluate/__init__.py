@@ -1,1 +1,1 @@
-"""Hypotheses against references."""
+"""Scores of translations and of labels."""

@@ -40,7 +40,7 @@ _CUT_INTO_CHARACTERS = (
 Tibetan."""
 
 MAX_SHIFTED_WORDS = 400
-"""TER of longer lines is counted without shifts, which take sacreBLEU many seconds a line there."""
+"""Longer lines get TER without shifts, for which sacreBLEU would need many seconds a line."""
 
 MAX_EXACT_WORDS = 10_000
 """The edit distance of longer lines is summed over stretches of at most this length."""
@@ -56,7 +56,7 @@ class Counts:
         per_sentence: `(n_sentences, n_counts)`; the counts of a set are the sum of its sentences'.
         score: from summed counts `(..., n_counts)` to scores `(...)`.
         is_lower_better: True for error rates.
-        warnings: what was counted in another way than the name says, in sentences.
+        warnings: sentences that say what was counted in another way than usual.
     """
 
     name: str
@@ -116,10 +116,10 @@ PLAIN = Reading()
 
 
 def reading_here(target_lang: str) -> Reading:
-    """The language's own BLEU tokenizer if it is installed, else characters.
+    """Use the language's own BLEU tokenizer if it is installed, else characters.
 
-    For scores during training, which must not stop for a missing tokenizer; published scores name
-    their tokenizer.
+    For scores during training, which must not stop because of a missing tokenizer. Published scores
+    name their tokenizer.
     """
     reading = Reading(target_lang=target_lang)
     try:
@@ -143,7 +143,7 @@ def _sacrebleu_metrics() -> Any:
 def _counted(
     metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> tuple[str, Numbers]:
-    """The signature and the counts of each sentence, by sacreBLEU."""
+    """The metric's signature, and sacreBLEU's counts for each sentence."""
     counts = metric._extract_corpus_statistics(hypotheses, references)
     return str(metric.get_signature()), np.array(counts, dtype=np.float64)
 
@@ -172,7 +172,7 @@ def count_bleu(
 def count_chrf(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
 ) -> Counts:
-    """chrF2: F-score of character 1- to 6-grams, recall has twice the weight.
+    """chrF2: the F-score of character n-grams of 1 to 6; recall has twice the weight.
 
     Source: Popović 2015.
     """
@@ -183,10 +183,10 @@ def count_chrf(
 def count_ter(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
 ) -> Counts:
-    """TER: edits and shifts of blocks, per reference word; ignores case, as Tercom does.
+    """TER: edits and block shifts per reference word; ignores case, as Tercom does.
 
-    A pair with a line of more than `MAX_SHIFTED_WORDS` is counted without shifts; the signature
-    and a warning say so.
+    A pair in which a line has more than `MAX_SHIFTED_WORDS` words is counted without shifts; the
+    signature and a warning say so.
 
     Source: Snover et al. 2006.
     """
@@ -254,7 +254,7 @@ def count_wer(
 def count_exact(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
 ) -> Counts:
-    """The share of translations that equal a reference, blanks at the ends aside."""
+    """The share of translations that equal a reference, apart from blanks at the ends."""
 
     def plain(text: str) -> str:
         return text.strip().lower() if reading.lowercase else text.strip()
@@ -282,8 +282,8 @@ def _lines(numbers: Sequence[int]) -> str:
 def edit_distance(a: Sequence[str], b: Sequence[str]) -> int:
     """The fewest insertions, deletions and replacements from `a` to `b` (Levenshtein 1966).
 
-    Beyond `MAX_EXACT_WORDS`, both are cut into as many stretches, and their distances are added:
-    an upper bound, in time that grows with the length and not with its square.
+    Longer lines than `MAX_EXACT_WORDS` are cut into stretches, as many in both, and the distances
+    of the stretches are added. This is an upper bound, in linear instead of quadratic time.
     """
     n_stretches = -(-max(len(a), len(b)) // MAX_EXACT_WORDS)
     return sum(
@@ -295,10 +295,10 @@ def edit_distance(a: Sequence[str], b: Sequence[str]) -> int:
 
 
 def _exact_distance(a: Sequence[str], b: Sequence[str]) -> int:
-    """The edit distance, a whole row of its table at a time, as bits of integers.
+    """The edit distance, computed one row of its table at a time, as bits of integers.
 
-    Bit `j` of `rises` says that the distance grows by one from prefix `j` of `b` to the next, of
-    `falls` that it shrinks by one.
+    Bit `j` of `rises` means that the distance grows by one from prefix `j` of `b` to the next; bit
+    `j` of `falls`, that it shrinks by one.
 
     Source: Myers 1999; Hyyrö 2003, figure 3.
     """
@@ -321,7 +321,7 @@ def _exact_distance(a: Sequence[str], b: Sequence[str]) -> int:
     return distance
 
 
-# --- From summed counts to scores; each works on any number of sets at once.
+# --- From summed counts to scores; each function takes any number of sets at once.
 
 
 def bleu_of(totals: Numbers) -> Numbers:
@@ -344,10 +344,11 @@ def bleu_of(totals: Numbers) -> Numbers:
 
 
 def chrf_of(totals: Numbers) -> Numbers:
-    """F2 of precision and recall, each averaged over the orders that both sides have.
+    """F2 of precision and recall, each averaged over the n-gram orders that both sides have.
 
     Args:
-        totals: n-grams said, n-grams expected and matches, for each order in turn, `(..., 18)`.
+        totals: n-grams of the translation, n-grams of the reference and matches, for each order
+            in turn, `(..., 18)`.
     """
     said, expected, matches = np.moveaxis(totals.reshape(*totals.shape[:-1], -1, 3), -1, 0)
     has_order = (said > 0) & (expected > 0)
@@ -360,7 +361,7 @@ def chrf_of(totals: Numbers) -> Numbers:
 
 
 def error_rate_of(totals: Numbers) -> Numbers:
-    """Edits per reference word; with no reference word at all, any edit is a full error.
+    """Edits per reference word; without reference words, any edit counts as 100 %.
 
     Args:
         totals: edits and reference words, `(..., 2)`.

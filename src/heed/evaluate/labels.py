@@ -32,17 +32,17 @@ def interval(
     resamples: int = 1000,
     seed: int = 12345,
 ) -> tuple[float, float]:
-    """The middle 95 % of a score over texts drawn anew, without the bias of drawing.
+    """The 95 % bootstrap confidence interval of a score, corrected for the bias of resampling.
 
-    Drawn texts have fewer labels than all, so their mean F1 is another one on average; this
-    difference is subtracted (Efron and Tibshirani 1993, "An Introduction to the Bootstrap",
+    Resampled texts have fewer different labels than the whole set, so their F1 differs on average.
+    This difference is subtracted (Efron and Tibshirani 1993, "An Introduction to the Bootstrap",
     sections 10.2 and 13.3).
 
     Args:
-        score: such as `accuracy`.
+        score: a function such as `accuracy`.
         found: labels found.
         right: labels that are right.
-        resamples: times that as many texts are drawn, with replacement.
+        resamples: number of resampled sets, drawn with replacement and as large as the original.
         seed: decides the draws.
     """
     draw = random.Random(seed)

@@ -43,9 +43,9 @@ class Score:
     """A score of a set of translations, with its confidence interval.
 
     Attributes:
-        name: as papers write it: BLEU, chrF2, TER, WER, exact match.
-        value: 0 to 100; TER and WER may pass 100, and there less is better.
-        signature: what must be equal for two such numbers to be comparable.
+        name: the metric as papers write it: BLEU, chrF2, TER, WER, exact match.
+        value: 0 to 100. TER and WER may exceed 100, and lower is better.
+        signature: two such numbers are comparable only if their signatures are equal.
         low: lower end of the 95 % confidence interval.
         high: its upper end.
     """
@@ -66,7 +66,7 @@ class Evaluation:
     """All scores of one system on one set.
 
     Attributes:
-        scores: by key of `METRICS`, in the order asked for.
+        scores: by key of `METRICS`, in the order requested.
         n_sentences: how many translations were scored.
         warnings: reasons to doubt the numbers, in sentences.
     """
@@ -86,14 +86,14 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference of a system from a baseline on the same sentences.
+    """The difference between a system and a baseline on the same sentences.
 
     Attributes:
         name: of the metric.
         value: system minus baseline, in points.
         low: lower end of the 95 % confidence interval of the difference.
         high: its upper end.
-        p_value: how often chance would give as large a difference, were both equally good.
+        p_value: probability of so large a difference by chance, if both were equally good.
     """
 
     name: str
@@ -123,8 +123,8 @@ def evaluate(
         references: one or more reference sets, each with a line for every translation.
         metrics: keys of `METRICS`.
         reading: target language, tokenizer and case.
-        resamples: how many resampled sets the confidence intervals rest on (Koehn 2004).
-        seed: of the resampling; the same seed gives the same interval.
+        resamples: number of resampled sets for the confidence intervals (Koehn 2004).
+        seed: seed of the resampling; the same seed gives the same interval.
 
     Raises:
         DataError: if there is nothing to score, counts differ, or the references are not nested.
@@ -149,8 +149,8 @@ def compare(
     """Test by paired bootstrap whether a system differs from a baseline.
 
     Args:
-        baseline: translations of the one.
-        system: translations of the other, of the same sentences.
+        baseline: translations of the baseline.
+        system: translations of the system, for the same sentences.
         references: as in `evaluate`.
         metrics: keys of `METRICS`.
         reading: as in `evaluate`.
@@ -177,7 +177,7 @@ def count(
     metrics: Sequence[str],
     reading: Reading,
 ) -> dict[str, Counts]:
-    """The counts of each metric for each sentence; the slow part, needed once per system.
+    """The counts of each metric for each sentence: the slow part, done once per system.
 
     Raises:
         DataError, ConfigError, MissingExtraError: as in `evaluate`.
@@ -188,10 +188,10 @@ def count(
 
 
 def require_known(metrics: Sequence[str], reading: Reading) -> None:
-    """Refuse metrics and tokenizers that do not exist.
+    """Refuse unknown metrics and tokenizers.
 
     Raises:
-        ConfigError: names the nearest that does, or says that no metric is given.
+        ConfigError: names the nearest known one, or says that no metric is given.
     """
     if not metrics:
         raise ConfigError(f"Give at least one metric: {', '.join(METRICS)}.")
@@ -204,7 +204,7 @@ def require_known(metrics: Sequence[str], reading: Reading) -> None:
 
 
 def require_installed(metrics: Sequence[str], reading: Reading) -> None:
-    """Refuse a metric whose packages are missing, before anything costly is done.
+    """Refuse a metric whose packages are missing, before the expensive work starts.
 
     Raises:
         ConfigError: BLEU's tokenizer is not installed.
@@ -216,9 +216,9 @@ def require_installed(metrics: Sequence[str], reading: Reading) -> None:
 def evaluation_of(
     counts: Mapping[str, Counts], warnings: Sequence[str], resamples: int, seed: int
 ) -> Evaluation:
-    """The scores of counts already made, with their confidence intervals.
+    """The scores of counts, with their confidence intervals.
 
-    The warnings of the counts are added to `warnings`.
+    The warnings in the counts are added to `warnings`.
     """
     scores = {}
     n_sentences = 0
@@ -236,12 +236,12 @@ def intervals(
     """The 95 % confidence interval of each score; the same sentences are drawn for all.
 
     Args:
-        counts: of the same sentences, at least one.
+        counts: at least one, all of the same sentences.
         resamples: how many sets are drawn.
         seed: decides the draws.
 
     Raises:
-        ConfigError: there are no resamples.
+        ConfigError: `resamples` is less than 1.
     """
     widths = [counted.per_sentence.shape[1] for counted in counts]
     drawn = _resample(np.hstack([counted.per_sentence for counted in counts]), resamples, seed)
@@ -250,12 +250,12 @@ def intervals(
 
 
 def difference_of(baseline: Counts, system: Counts, resamples: int, seed: int) -> Difference:
-    """The paired bootstrap on counts already made: both systems are drawn the same sentences."""
+    """The paired bootstrap on counts: the same sentences are drawn for both systems."""
     width = baseline.per_sentence.shape[1]
     both = _resample(np.hstack([baseline.per_sentence, system.per_sentence]), resamples, seed)
     drawn = system.score(both[:, width:]) - baseline.score(both[:, :width])
     value = system.of() - baseline.of()
-    # If both were equally good, differences would have the same spread, around zero.
+    # If both were equally good, the differences would have the same spread, but around zero.
     n_as_large = int((np.abs(drawn - value) >= abs(value)).sum())
     low, high = _interval(drawn)
     return Difference(system.name, value, low, high, (n_as_large + 1) / (resamples + 1))
@@ -281,7 +281,7 @@ def _interval(scores: Numbers) -> tuple[float, float]:
 
 
 def _check(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-    """Refuse input that would give a meaningless score."""
+    """Refuse input whose score would be meaningless."""
     if isinstance(hypotheses, str):
         raise DataError("Translations must be a list of lines, but are one string. Split it.")
     if not hypotheses:
@@ -316,7 +316,7 @@ def find_doubts(
     metrics: Sequence[str],
     reading: Reading,
 ) -> list[str]:
-    """Warnings about text that the metrics would misread."""
+    """Warnings about texts that the metrics would misread."""
     unbroken = look_unbroken(references, metrics, reading)
     return [*look_tokenized(hypotheses, references), *unbroken]
 
@@ -343,7 +343,7 @@ def look_unbroken(
 
 
 def look_tokenized(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[str]:
-    """Warnings about lines cut into tokens, where BLEU expects plain text and cuts it itself."""
+    """Warnings about tokenized lines; BLEU expects plain text and tokenizes it itself."""
     found = []
     sets = [("translations", hypotheses)]
     sets += [(f"lines of reference set {i}", known) for i, known in enumerate(references, start=1)]

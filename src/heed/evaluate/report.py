@@ -26,7 +26,7 @@ class Bucket:
     """The scores of sentences of similar length.
 
     Attributes:
-        label: such as `11-15`, see `Report.length_unit`.
+        label: a range of lengths such as `11-15`, in the unit of `Report.length_unit`.
         n_sentences: their number.
         scores: by system, then by metric.
     """
@@ -38,14 +38,14 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class JudgedLine:
-    """One sentence as each system translated it.
+    """One sentence with the translation of each system.
 
     Attributes:
-        number: its line, from 1.
+        number: its line number, from 1.
         source: None if no sources were given.
         reference: the first of its references.
         translations: by system.
-        chrf: by system, of this sentence alone.
+        chrf: of this sentence alone, by system.
     """
 
     number: int
@@ -62,9 +62,10 @@ class Report:
     Attributes:
         evaluations: by system, in the order given.
         differences: by metric, the second system minus the first; empty for one system.
-        buckets: by length, short first; empty unless asked for.
+        buckets: by length, shortest first; empty unless requested.
         length_unit: what the buckets count: words or characters, of sources or references.
-        worst: the sentences of lowest chrF; with two systems, those where the second loses most.
+        worst: the sentences of lowest chrF; with two systems, those where the second is worst
+            against the first.
     """
 
     evaluations: Mapping[str, Evaluation]
@@ -90,7 +91,7 @@ class Report:
         return record
 
     def as_text(self) -> str:
-        """As text: scores and differences; also a table by length and sentences, if wanted."""
+        """As text: scores and differences; if requested, also a table by length and sentences."""
         parts = [_scores(self), _differences(self)]
         if self.buckets:
             parts += ["", _bucket_table(self)]
@@ -113,20 +114,20 @@ def report(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Report:
-    """Report on one system, or compare a second one with a first.
+    """Report on one system, or compare a second one with the first.
 
     Args:
-        systems: translations by name; of two, the first is the baseline.
+        systems: translations by name; of two systems, the first is the baseline.
         references: one or more reference sets, each with a line for every translation.
-        sources: the lines that were translated, to be measured and shown.
+        sources: the lines that were translated; their lengths are counted, and they are shown.
         metrics: keys of `metrics.METRICS`.
         reading: target language, tokenizer and case.
-        source_lang: code; characters are counted where the language is written without blanks.
-        by_length: also score sentences of similar length, as the worst ones are shown with, too.
-        length_edges: greatest length of each bucket but the last, in words (or characters) of the
+        source_lang: code; characters are counted if the language is written without blanks.
+        by_length: also score groups of sentences of similar length; so does `n_worst`.
+        length_edges: greatest length of each group but the last, in words (or characters) of the
             source, or of the first reference if there are no sources.
         n_worst: how many of the worst sentences to show.
-        resamples: resampled sets behind intervals and p-values.
+        resamples: number of resampled sets for intervals and p-values.
         seed: of the resampling.
 
     Raises:
@@ -175,7 +176,7 @@ def _require_sensible(
 
 
 def _lengths(side: str, lines: Iterable[str], reading: Reading) -> tuple[str, Numbers]:
-    """The unit, and the words of each line, or characters if the script has no blanks."""
+    """The unit, and the length of each line: words, or characters in a script without blanks."""
     if reading.counts_characters:
         unit, counted = "characters", [len("".join(line.split())) for line in lines]
     else:
@@ -204,7 +205,7 @@ def _buckets(
 def _sentence_chrf(
     lines: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
 ) -> Numbers:
-    """The chrF of each sentence; unlike BLEU, it is meaningful for one."""
+    """The chrF of each sentence; unlike BLEU, it is meaningful for a single one."""
     counted = count_chrf(lines, references, reading)
     return counted.score(counted.per_sentence)
 
@@ -244,7 +245,7 @@ def _line(
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell; the first to the left, numbers to the right."""
+    """Columns as wide as their widest cell: the first aligned left, numbers right."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(

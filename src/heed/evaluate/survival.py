@@ -1,7 +1,7 @@
-"""How well a translator bears text as people write it: rows of one table, judged from strings.
+"""How well a translator copes with real-world text: a table of scores on changed test sets.
 
-A row is a copy of a test set that was changed in one way (`translate/survival.py` makes them). Its
-score stands beside that of the same lines unchanged. Not here: what changes the lines.
+A row is a copy of a test set with one kind of change (`translate/survival.py` makes them). Its
+score is printed beside that of the same lines unchanged. Not here: the changes themselves.
 """
 
 import re
@@ -16,7 +16,7 @@ from heed.evaluate.metrics import count
 from heed.evaluate.report import table
 
 View = Literal["as it is", "without case", "without final marks", "with plain marks"]
-"""What is compared: whether a sentence in capitals is translated into capitals is not judged."""
+"""The form in which texts are compared. Whether capitals stay capitals is not judged."""
 
 _FINAL = re.compile(r"[.!?…。．！？؟۔।։።]+(?=[\"'”’»“«」』)\]）]*\s*$)")
 _PLAIN_MARKS = (
@@ -26,7 +26,7 @@ _PLAIN_MARKS = (
     ("…", "..."),
 )
 PAIR = "pair of tags"
-"""The kind of two spans that have to keep their order."""
+"""The kind of two spans that must keep their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +37,16 @@ class Trial:
         key: its name in JSON.
         label: its name in the table.
         sources: the changed lines.
-        numbers: the line of the test set that each comes from, from 0.
+        numbers: for each of them, the index of its line in the test set, from 0.
         references: one set or more, a line for each source; empty = judged without references.
-        view: what of an answer is compared with a reference.
-        spans: of each source, what its answer must hold, each as often as it stands here; empty =
-            nothing is counted.
+        view: the form in which answers and references are compared.
+        spans: for each source, the spans that its answer must contain, each as often as here; empty
+            = nothing is counted.
         kinds: the kind of the spans of each source.
-        is_rest: spans are taken out of an answer before it is compared.
-        must_copy: an answer is right if it is the source, or if the translator doubts it.
-        has_terms: the translator got a glossary, and answers say which terms they have.
-        reason: why there are no lines; "" if there are.
+        is_rest: the spans are removed from an answer before it is compared.
+        must_copy: an answer is right if it equals the source, or if the translator doubts it.
+        has_terms: the translator got a glossary, and each answer says which terms it contains.
+        reason: why there are no lines; "" if there are some.
     """
 
     key: str
@@ -68,9 +68,9 @@ class Answer:
     """A translation.
 
     Attributes:
-        text: of the translation.
-        is_doubted: whether the translator itself doubts it.
-        terms: whether each term of a glossary that occurs in the source stands in the answer.
+        text: the translated text.
+        is_doubted: whether the translator doubts it.
+        terms: for each glossary term in the source, whether the answer contains it.
     """
 
     text: str
@@ -80,21 +80,21 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One trial, judged.
+    """The result of one trial.
 
     Attributes:
-        key: of the trial.
-        label: of the trial.
-        n_lines: how many lines the change has changed.
+        key: the trial's name in JSON.
+        label: the trial's name in the table.
+        n_lines: number of lines that were changed.
         bleu: of the answers; None without references.
         chrf: of the answers.
         clean_bleu: of the unchanged lines, compared in the same way.
         clean_chrf: of the unchanged lines.
-        kept: share of the lines whose spans all stand in their answers as often as in the source;
-            of a trial whose lines must be copied, the share copied or doubted; of one with a
-            glossary, the share of its terms that stand there. None where nothing has to be kept.
-        by_kind: the same for each kind, and how many there are.
-        reason: why the trial does not exist.
+        kept: share of the lines whose answers contain all spans as often as the source. If the
+            lines must be copied: the share copied or doubted. With a glossary: the share of its
+            terms that the answers contain. None if nothing must be kept.
+        by_kind: for each kind of span, the same share and the number of lines.
+        reason: why the trial has no result.
     """
 
     key: str
@@ -116,7 +116,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Survival:
-    """The whole table.
+    """The whole table of results.
 
     Attributes:
         rows: one for each trial, the unchanged test set first.
@@ -132,7 +132,7 @@ class Survival:
         return {"survival": rows, "signatures": dict(self.signatures)}
 
     def as_text(self) -> str:
-        """As a table, with what is not in it and why."""
+        """As a table, followed by the trials without a result and why."""
         header = ["", "lines", "BLEU", "unchanged", "share", "chrF2", "unchanged", "kept"]
         there = [row for row in self.rows if not row.reason]
         lines = [table([header, *(_cells(row) for row in there)])]
@@ -155,11 +155,11 @@ def judge(
     *,
     reading: Reading = PLAIN,
 ) -> Survival:
-    """Judge the answers to each trial.
+    """Score the answers to each trial.
 
     Args:
         trials: the first one is the unchanged test set.
-        answers: to the sources of each.
+        answers: the answers to the sources of each trial.
         reading: target language, tokenizer and case.
 
     Raises:
@@ -244,9 +244,9 @@ _LOOKS: dict[str, Callable[[str], str]] = {
 
 
 def is_kept(spans: Sequence[str], text: str, *, kind: str = "") -> bool:
-    """Whether the spans stand in a text, each as often as it is given, and a pair in its order.
+    """Whether a text contains each span as often as `spans` does, and a pair in the right order.
 
-    A part of a longer number or field does not count, nor a name inside a word; an ending may
+    A span inside a longer number or field, or a name inside a word, does not count. An ending may
     follow a name, as in German.
     """
     places: list[int] = []
@@ -254,7 +254,7 @@ def is_kept(spans: Sequence[str], text: str, *, kind: str = "") -> bool:
         found = [match.start() for match in _whole(span, kind).finditer(text)]
         if len(found) != wanted:
             return False
-        # Of `😀😀😀` the first two are not a span `😀😀` that was kept.
+        # The first two of `😀😀😀` are not a kept span `😀😀`.
         if kind == "emoji" and text.count(span[0]) != span.count(span[0]):
             return False
         places += found
@@ -262,7 +262,7 @@ def is_kept(spans: Sequence[str], text: str, *, kind: str = "") -> bool:
 
 
 def _whole(span: str, kind: str) -> re.Pattern[str]:
-    """Finds a span where it is not part of something longer of its kind."""
+    """A pattern for a span that is not part of something longer of its kind."""
     before, behind = "", ""
     if kind == "name" and span.isascii():
         before = r"(?<![^\W_])"
@@ -276,13 +276,13 @@ def _whole(span: str, kind: str) -> re.Pattern[str]:
 
 
 def is_copied(source: str, text: str) -> bool:
-    """Whether a text is its source, apart from blanks and how letters are composed."""
+    """Whether a text equals its source, apart from blanks and Unicode composition."""
     first, second = ("".join(unicodedata.normalize("NFC", each).split()) for each in (source, text))
     return first == second
 
 
 def without(text: str, spans: Sequence[str]) -> str:
-    """A text without the spans, and without what set a name apart."""
+    """A text without the spans, and without the punctuation around a name."""
     for span in spans:
         text = re.sub(rf"(?:[\s(]|,(?=\s))*{re.escape(span)}[:)]?", " ", text, count=1)
     return " ".join(text.split())

@@ -1,1 +1,1 @@
-"""Seeing inside."""
+"""Inspection of models, translations and training runs."""

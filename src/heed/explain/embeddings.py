@@ -1,4 +1,4 @@
-"""Maps of vectors: principal components of embeddings, and of a sentence's states layer by layer.
+"""Maps of vectors: principal components of embeddings and of a sentence's states by layer.
 
 Neighbors and analogies are in `heed.vectors.table`; `heed.vectors.pieces` reads a model's tables.
 """
@@ -23,9 +23,9 @@ class Projection(NamedTuple):
     """Principal components: the orthogonal directions of the largest variance.
 
     Attributes:
-        mean: of the vectors, `(size,)`.
+        mean: mean of the vectors, `(size,)`.
         components: directions of length 1, the strongest first, `(n_components, size)`.
-        shares: of the variance that each explains, `(n_components,)`.
+        shares: the share of the variance that each explains, `(n_components,)`.
     """
 
     mean: Floats
@@ -40,14 +40,14 @@ class Projection(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Map:
-    """Vectors in the plane.
+    """Vectors projected into the plane.
 
     Attributes:
         labels: pieces or words.
-        groups: of each: `source`, `target`, or `shared` where both sides have one table; of a file
-            of vectors, `word`.
+        groups: group of each: `source`, `target`, or `shared` if both sides have one table; `word`
+            for a file of vectors.
         points: `(n_labels, 2)`.
-        projection: what made them.
+        projection: the projection that computed the points.
     """
 
     labels: Sequence[str]
@@ -61,10 +61,10 @@ class Trajectories:
     """The states of one sentence in the plane, layer by layer.
 
     Attributes:
-        names: of the tensors, in the order of the computation: the embeddings, then each layer.
-        tokens: of the sentence.
+        names: the tensors, in the order of computation: the embeddings, then each layer.
+        tokens: the tokens of the sentence.
         points: `(n_names, n_tokens, 2)`.
-        projection: what made them, of all these states together.
+        projection: the projection of all these states together.
     """
 
     names: Sequence[str]
@@ -77,9 +77,9 @@ class Ranked(NamedTuple):
     """A word in the ranking of an analogy.
 
     Attributes:
-        word: or piece.
+        word: the word or piece.
         cosine: of the angle between its vector and the target.
-        is_query: it is one of the three words of the query, which cannot be the answer.
+        is_query: whether it is a word of the query, and therefore cannot be the answer.
     """
 
     word: str
@@ -90,17 +90,17 @@ class Ranked(NamedTuple):
 def ranked_analogy(
     vectors: WordVectors, word: str, minus: str, plus: str, count: int = 10
 ) -> list[Ranked]:
-    """`heed.vectors.table.analogy` with the three words of the query in their places.
+    """`heed.vectors.table.analogy`, with the ranks of the three words of the query.
 
-    These are left out of the answer, as everywhere in the literature; often one of them would be
-    the first, which a table without them does not tell.
+    They are excluded from the answer, as everywhere in the literature. But often one of them would
+    be the first, which a table without them hides.
 
     Args:
         vectors: the words to choose from.
-        word: the word to start at, such as king.
-        minus: what is taken away, such as man.
-        plus: what is added, such as woman.
-        count: how many words beside these three.
+        word: the first word, such as king.
+        minus: the word that is subtracted, such as man.
+        plus: the word that is added, such as woman.
+        count: number of words besides these three.
 
     Raises:
         DataError: a word has no vector.
@@ -114,18 +114,18 @@ def ranked_analogy(
 
 
 def principal_components(vectors: Floats, n_components: int = 2) -> Projection:
-    """The principal components of vectors, mean-centered.
+    """The principal components of centered vectors.
 
-    They are the right singular vectors of the centered matrix. Of more rows than columns these are
-    taken from XᵀX, `(size, size)`, in double precision: a hundredth of the work at 32,000 pieces.
-    The largest entry of each is positive, so that machines agree.
+    They are the right singular vectors of the centered matrix. If it has more rows than columns,
+    they are computed from XᵀX, `(size, size)`, in double precision: a hundredth of the work for
+    32,000 pieces. The largest entry of each is positive, so that machines agree.
 
     Args:
         vectors: `(n_vectors, size)`.
-        n_components: how many; fewer, if there are fewer directions.
+        n_components: number of components; fewer, if there are fewer directions.
 
     Raises:
-        DataError: fewer than two vectors.
+        DataError: there are fewer than two vectors.
 
     Source: Pearson 1901, "On Lines and Planes of Closest Fit to Systems of Points in Space".
     """
@@ -145,9 +145,9 @@ def principal_components(vectors: Floats, n_components: int = 2) -> Projection:
 
 
 def map_of_pieces(tables: Sequence[PieceTable]) -> Map:
-    """The pieces of a model in one plane, those of both sides where each has a table.
+    """The pieces of a model in one plane, from both sides if each has a table.
 
-    Control pieces and bytes are left out: they are no words. Axes are those of all pieces together.
+    Control pieces and bytes are excluded. The axes are those of all pieces together.
 
     Args:
         tables: from `heed.vectors.pieces.piece_tables`.
@@ -168,7 +168,7 @@ def map_of_words(vectors: WordVectors, most: int = 32_000) -> Map:
 
     Args:
         vectors: the words.
-        most: the first ones, which are usually the most frequent, if there are more.
+        most: maximum number of words; the first ones are usually the most frequent.
     """
     words = list(vectors.words[:most])
     return _map(words, ["word"] * len(words), vectors.matrix[:most])
@@ -177,15 +177,15 @@ def map_of_words(vectors: WordVectors, most: int = 32_000) -> Map:
 def trajectories(
     tensors: Mapping[str, Floats], tokens: Sequence[str], *, side: Side = "src"
 ) -> Trajectories:
-    """How the states of a sentence move from layer to layer.
+    """The path of a sentence's states from layer to layer.
 
     Args:
-        tensors: a trace: `Translator.trace`.
-        tokens: those that the side reads.
-        side: `src` or `tgt`; a model of one stack reads both with it, the source first.
+        tensors: a trace from `Translator.trace`.
+        tokens: the tokens that the side reads.
+        side: `src` or `tgt`; a model with one stack reads both with it, the source first.
 
     Raises:
-        DataError: the trace has no layers of that side, or another number of tokens.
+        DataError: the trace has no layers of that side, or the number of tokens differs.
     """
     is_one_stack = "encoder.0.in" not in tensors
     stack = "encoder" if side == "src" and not is_one_stack else "decoder"

@@ -19,22 +19,22 @@ from heed.explain.render import COLOR_STOPS
 WEIGHTS = LinearSegmentedColormap.from_list(
     "heed", [tuple(channel / 255 for channel in stop) for stop in COLOR_STOPS]
 )
-"""From none to much, as on the terminal: order stays visible without color vision."""
+"""From zero to the largest value, as on the terminal; the order is visible to the color-blind."""
 SIGNED = "RdBu_r"
-"""From negative (blue) over 0 (white) to positive (red)."""
+"""From negative (blue) through 0 (white) to positive (red)."""
 CYCLE = ("#3b6fb6", "#d9822b", "#3a9b6f", "#b04a8b", "#7a6a53", "#5a5fcf", "#a33b3b", "#2f8f9d")
 HALO = withStroke(linewidth=2, foreground="white")
-"""Around words over points."""
+"""The outline of words over points."""
 INK, QUIET = "#24272e", "#8a8f98"
 MOST_LABELS = 80
-"""Tick labels of one axis; of more, every second, third … is written."""
+"""Tick labels of one axis; with more, only every second, third … is written."""
 
 
 class Plot(Figure):
-    """A figure that a notebook shows by itself, without pyplot."""
+    """A figure that notebooks display without pyplot."""
 
     def draw(self, renderer: Any) -> None:
-        """Draw it, without a warning of each missing glyph: `fonts.py` has named them."""
+        """Draw it without a warning for each missing glyph: `fonts.py` has named them."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")
             super().draw(renderer)
@@ -51,7 +51,7 @@ def new_plot(width: float, height: float, title: str) -> tuple[Plot, Any]:
     Args:
         width: inches; at most 24.
         height: inches; at most 24.
-        title: above it; may be empty.
+        title: text above it; may be empty.
     """
     plot = Plot(figsize=(min(width, 24), min(height, 24)), layout="constrained")
     axes = plot.subplots()
@@ -67,14 +67,14 @@ def add_title(plot: Plot, title: str) -> None:
 
 
 def hide_frame(axes: Any) -> None:
-    """Leave out the frame and the marks of axes."""
+    """Hide the frame and the ticks of axes."""
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.tick_params(length=0, labelsize=8, labelcolor=INK)
 
 
 def add_colorbar(plot: Plot, image: Any, axes: Any, label: str) -> None:
-    """Show which number each color of `image` is."""
+    """Show the number for each color of `image`."""
     bar = plot.colorbar(image, ax=axes, shrink=0.7, aspect=30)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize=7, labelcolor=INK)
@@ -82,7 +82,7 @@ def add_colorbar(plot: Plot, image: Any, axes: Any, label: str) -> None:
 
 
 def colors_of(values: NDArray[Any]) -> dict[str, Any]:
-    """Colors: signed numbers around 0, others from none to the most."""
+    """Color settings: signed numbers around 0, others from zero to the largest."""
     most = float(np.abs(values).max(initial=0)) or 1.0
     if values.min(initial=0) < 0:
         return {"cmap": SIGNED, "vmin": -most, "vmax": most}
@@ -90,7 +90,7 @@ def colors_of(values: NDArray[Any]) -> dict[str, Any]:
 
 
 def label_axes(axes: Any, rows: Sequence[str], columns: Sequence[str]) -> None:
-    """Labels of rows at the left and of columns above."""
+    """Write labels of rows at the left and of columns above."""
     label_ticks(axes, "y", rows)
     label_ticks(axes, "x", columns, rotation=90)
     axes.xaxis.tick_top()
@@ -98,7 +98,7 @@ def label_axes(axes: Any, rows: Sequence[str], columns: Sequence[str]) -> None:
 
 
 def label_ticks(axes: Any, axis: str, labels: Sequence[str], *, rotation: int = 0) -> None:
-    """Labels of one axis, `x` or `y`; of very many, every second, third … one."""
+    """Write labels of one axis, `x` or `y`; if there are many, only every second, third … one."""
     every = math.ceil(len(labels) / MOST_LABELS) or 1
     shown = [plain(label) for label in labels[::every]]
     settings: dict[str, Any] = {"family": families_for(shown), "parse_math": False}
@@ -109,28 +109,28 @@ def label_ticks(axes: Any, axis: str, labels: Sequence[str], *, rotation: int = 
 
 
 def write(axes: Any, x: float, y: float, text: str, **settings: Any) -> None:
-    """Write a text that is no formula at a place of the axes."""
+    """Write a text, not a formula, at a position of the axes."""
     shown = plain(text)
     settings = {"color": INK, **settings}
     axes.text(x, y, shown, family=families_for([shown]), parse_math=False, **settings)
 
 
 def plain(text: str) -> str:
-    """`text` without line breaks and other control characters, which would move the others."""
+    """`text` without line breaks and other control characters, which would move other labels."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def cycle() -> Iterator[str]:
-    """Colors of series, again from the first after the last."""
+    """Colors of series; after the last color, again the first."""
     while True:
         yield from CYCLE
 
 
 def two_dimensional(values: ArrayLike) -> NDArray[np.float32]:
-    """An array with rows and columns.
+    """Convert to an array with rows and columns.
 
     Raises:
-        DataError: it is another array.
+        DataError: it does not have two dimensions.
     """
     array = np.asarray(values, np.float32)
     if array.ndim != 2 or not array.size:
@@ -139,7 +139,7 @@ def two_dimensional(values: ArrayLike) -> NDArray[np.float32]:
 
 
 def fitting(values: ArrayLike, n_rows: int, n_columns: int | None) -> NDArray[np.float32]:
-    """An array that has as many rows and columns as there are labels; None = any number.
+    """Convert to an array with as many rows and columns as there are labels; None = any number.
 
     Raises:
         DataError: it has another shape.

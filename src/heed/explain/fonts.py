@@ -1,4 +1,4 @@
-"""Fonts for labels of any script: which installed ones draw a text together, and what none has."""
+"""Fonts for labels of any script: choose installed fonts, and name the missing characters."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -8,13 +8,13 @@ from matplotlib import font_manager
 from matplotlib.ft2font import FT2Font
 
 FIRST = "DejaVu Sans"
-"""Comes with matplotlib."""
+"""The font that comes with matplotlib."""
 
 
 def families_for(texts: Iterable[str]) -> list[str]:
-    """Font families that draw these texts together, the first one that has a character draws it.
+    """Font families that draw these texts together; the first with a character draws it.
 
-    Warns of the characters that no installed font has, which are drawn as boxes.
+    Warns about characters that no installed font has; these are drawn as boxes.
     """
     characters = frozenset("".join(texts))
     families = _families(characters)
@@ -28,7 +28,7 @@ def families_for(texts: Iterable[str]) -> list[str]:
 
 
 def missing_glyphs(texts: Iterable[str]) -> str:
-    """The characters that no installed font can draw, each once."""
+    """The characters that no installed font has, each once."""
     characters = frozenset("".join(texts))
     return "".join(sorted(_uncovered(characters, _families(characters))))
 
@@ -54,11 +54,11 @@ def _uncovered(characters: Iterable[str], families: Iterable[str]) -> set[str]:
 
 @lru_cache(maxsize=1)
 def _installed() -> dict[str, str]:
-    """Family → its file of regular weight, without serifs first."""
+    """Maps each family to its file of regular weight, sans serif first."""
     fonts = [
         (font.name, font.fname)
         for font in font_manager.fontManager.ttflist
-        # The last resort has a box for every character there is.
+        # The font Last Resort has a box for every character.
         if "Last Resort" not in font.name
         and font.style == "normal"
         and font.weight in (400, "normal", "regular", "book")

@@ -1,6 +1,6 @@
-"""How much the heads of an attention sublayer differ in what they read.
+"""Differences between the heads of an attention sublayer, by what they attend to.
 
-`compress/importance.py` tells how much each matters.
+`compress/importance.py` measures how much each head matters.
 """
 
 import math
@@ -15,10 +15,10 @@ from heed.model.trace import recording
 
 
 def head_distances(weights: Tensor) -> Tensor:
-    """Jensen–Shannon distance of the attention rows of each two heads, the mean over rows.
+    """Jensen–Shannon distance between the attention rows of two heads, for all pairs of heads.
 
-    JS(p, q) = H((p + q) / 2) − (H(p) + H(q)) / 2 with H in bits: 0 for equal rows, 1 for rows that
-    read from no common position.
+    JS(p, q) = H((p + q) / 2) − (H(p) + H(q)) / 2 with H in bits, and the mean over rows. It is 0
+    for equal rows, and 1 for rows that attend to no common position.
 
     Args:
         weights: rows that sum to 1, `(batch, n_heads, q_len, k_len)`.
@@ -31,21 +31,21 @@ def head_distances(weights: Tensor) -> Tensor:
     """
     rows = weights.double().transpose(0, 1).flatten(1, 2)
     own = _entropy(rows)
-    # A head at a time, because all pairs of rows at once would be n_heads times the memory.
+    # One head at a time, because all pairs at once would take n_heads times the memory.
     mixed = torch.stack([_entropy((row + rows) / 2) for row in rows])
     return (mixed - (own[:, None] + own) / 2).mean(dim=-1)
 
 
 @torch.inference_mode()
 def distances_by_sublayer(model: TorchNetwork, batches: Iterable[Batch]) -> dict[str, Tensor]:
-    """`head_distances` in every attention sublayer, the mean over batches.
+    """`head_distances` of every attention sublayer, averaged over batches.
 
     Args:
         model: in evaluation mode.
-        batches: in which rows of padding would count, so one sequence each is best.
+        batches: best with one sequence each, because padding rows are counted, too.
 
     Returns:
-        By the name of the sublayer, such as `decoder.0.cross_attention`, `(n_heads, n_heads)`.
+        For the name of each sublayer, such as `decoder.0.cross_attention`, `(n_heads, n_heads)`.
     """
     found: dict[str, list[Tensor]] = {}
     for batch in batches:

@@ -1,6 +1,6 @@
-"""Plots of arrays and labels by matplotlib: each function returns a `Plot`, which is a `Figure`.
+"""Plots of arrays and labels with matplotlib: each function returns a `Plot`, a `Figure`.
 
-A notebook shows it, `plot.savefig("name.svg")` writes it. `render.py` draws on a terminal.
+A notebook displays it, `plot.savefig("name.svg")` writes it. `render.py` draws on a terminal.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,9 +43,9 @@ class Branch(NamedTuple):
     """A hypothesis of a search, for `beam_tree`.
 
     Attributes:
-        parent: index of the branch that it goes on from, below its own; -1 at the root.
+        parent: index of the parent branch, lower than its own; -1 at the root.
         label: its piece.
-        score: shown under the piece.
+        score: text under the piece.
         state: `kept`, `pruned` or `finished`.
     """
 
@@ -63,8 +63,8 @@ def attention_map(
     Args:
         weights: from 0 to 1, `(q_len, k_len)`.
         rows: the tokens that attend.
-        columns: the tokens that are read.
-        title: above it.
+        columns: the tokens that they attend to.
+        title: text above it.
     """
     values = fitting(weights, len(rows), len(columns))
     width, height = 2.2 + 0.3 * len(columns), 1.6 + 0.28 * len(rows)
@@ -83,10 +83,10 @@ def attention_of(trace: "Trace", name: str, *, head: int | None = None) -> Plot:
     Args:
         trace: from `Translator.trace`.
         name: of a tensor `(n_heads, q_len, k_len)`, such as `decoder.0.cross_attention.weights`.
-        head: which; None = the mean of all.
+        head: index of the head; None = the mean of all.
 
     Raises:
-        DataError: the trace has no such tensor, or it has no such head.
+        DataError: the trace has no such tensor, or the tensor has no such head.
     """
     if name not in trace or trace[name].ndim != 3:
         raise DataError(f"{name} must be a tensor of attention in the trace, but is not.")
@@ -109,8 +109,8 @@ def attention_grid(
     Args:
         weights: from 0 to 1, `(n_layers, n_heads, q_len, k_len)`.
         rows: the tokens that attend.
-        columns: the tokens that are read.
-        title: above it.
+        columns: the tokens that they attend to.
+        title: text above it.
     """
     values = np.asarray(weights, np.float32)
     if values.ndim != 4:
@@ -145,14 +145,14 @@ def alignment(
     *,
     title: str = "",
 ) -> Plot:
-    """Source above, target below, a line for each pair as strong as its weight.
+    """Source above, target below, and a line for each pair with a strength given by its weight.
 
     Args:
         weights: from 0 to 1, `(n_target_tokens, n_source_tokens)`.
         source: tokens.
         target: tokens.
         links: pairs `(source, target)` of a hard alignment, drawn in another color.
-        title: above it.
+        title: text above it.
     """
     values = fitting(weights, len(target), len(source))
     n = max(len(source), len(target), 2)
@@ -188,8 +188,8 @@ def position_heatmap(
     Args:
         values: `(n_rows, width)`.
         first: the position of the first row.
-        trained_len: positions that the training had; a line marks where they end.
-        title: above it.
+        trained_len: number of positions in training; a line marks their end.
+        title: text above it.
     """
     table = two_dimensional(values)
     plot, axes = new_plot(6, 5.4, title)
@@ -221,7 +221,7 @@ def similarity_matrix(
     Args:
         values: `(n, n)`.
         labels: of rows and columns; None = numbers.
-        title: above it.
+        title: text above it.
     """
     matrix = two_dimensional(values)
     plot, axes = new_plot(5.6, 5, title)
@@ -240,14 +240,14 @@ def embedding_map(
     n_labels: int = 60,
     title: str = "",
 ) -> Plot:
-    """Points in the plane with the words of the first ones.
+    """Points in the plane, with labels for the first ones.
 
     Args:
         points: `(n_points, 2)`.
         labels: a word for each.
-        groups: the name of the group of each, which decides its color; None = one group.
-        n_labels: words to write, from the first point on, so that a map of thousands is readable.
-        title: above it.
+        groups: the name of each point's group, which decides its color; None = one group.
+        n_labels: number of labels, from the first point on, so that large maps remain readable.
+        title: text above it.
     """
     places = two_dimensional(points)
     names = list(groups) if groups is not None else [""] * len(labels)
@@ -280,11 +280,11 @@ def training_curves(
     """Curves over steps, one for each run or measure.
 
     Args:
-        curves: name → (steps, values), each `(n_points,)`.
-        x_label: of the axis of steps.
-        y_label: of the axis of values.
-        is_log: logarithmic values.
-        title: above it.
+        curves: maps a name to (steps, values), each `(n_points,)`.
+        x_label: label of the axis of steps.
+        y_label: label of the axis of values.
+        is_log: use a logarithmic axis for values.
+        title: text above it.
     """
     plot, axes = new_plot(7, 4, title)
     for color, (name, (steps, values)) in zip(cycle(), curves.items(), strict=False):
@@ -304,10 +304,10 @@ def gradient_norms(norms: ArrayLike, layers: Sequence[str], *, title: str = "") 
     """The length of the gradient of each layer, on a logarithmic scale.
 
     Args:
-        norms: `(n_layers,)`, or `(n_steps, n_layers)` of several steps: the median and the range
+        norms: `(n_layers,)`, or `(n_steps, n_layers)` for several steps: the median and the range
             from the 10th to the 90th percentile are drawn.
         layers: their names.
-        title: above it.
+        title: text above it.
     """
     values = np.atleast_2d(np.asarray(norms, np.float64))
     values = fitting(values, len(values), len(layers)).astype(np.float64)
@@ -329,7 +329,7 @@ def neuron_activity(values: ArrayLike, tokens: Sequence[str], *, title: str = ""
     Args:
         values: `(n_tokens, n_features)`.
         tokens: their pieces.
-        title: above it.
+        title: text above it.
     """
     activity = fitting(values, len(tokens), None)
     order = np.argsort(-np.abs(activity).max(axis=0), kind="stable")[:64]
@@ -347,7 +347,7 @@ def beam_tree(branches: Sequence[Branch], *, title: str = "") -> Plot:
 
     Args:
         branches: parents before their children.
-        title: above it.
+        title: text above it.
     """
     depths: list[int] = []
     for i, branch in enumerate(branches):
@@ -376,7 +376,7 @@ def beam_tree(branches: Sequence[Branch], *, title: str = "") -> Plot:
 
 
 def _heights(branches: Sequence[Branch]) -> list[float]:
-    """Leaves one below the other; a parent in the middle of its children."""
+    """Heights of leaves one below the other; a parent is in the middle of its children."""
     children: list[list[int]] = [[] for _ in branches]
     for i, branch in enumerate(branches):
         if branch.parent >= 0:

@@ -1,7 +1,7 @@
-"""Tables of positions as numbers to look at: waves written out, wavelengths, similarities.
+"""Tables of positions as readable numbers: formulas of waves, wavelengths, similarities.
 
-The tables are those that models add to embeddings or work with inside attention; this module needs
-torch only for kinds of positions that only torch computes. `heed.model.positions` has the modules.
+The tables are those that models add to embeddings or use inside attention. This module needs torch
+only for kinds of positions that torch computes. `heed.model.positions` has the modules.
 """
 
 import math
@@ -34,7 +34,7 @@ FORMULAS = {
     "shaw": "a learned vector of the distance j − i, added to the keys",
     "alibi": "head h adds −m_h |i − j| to its scores",
 }
-"""What each kind of positions is, for a caption."""
+"""A description of each kind of positions, for captions."""
 
 BY_DISTANCE = ("shaw", "alibi")
 """Kinds whose rows are distances, not positions."""
@@ -42,7 +42,7 @@ LEARNED = ("learned", "shaw")
 
 
 class Wave(NamedTuple):
-    """The function of the position that one column is.
+    """The function of the position for one column.
 
     Attributes:
         pair: i of the formula.
@@ -56,17 +56,17 @@ class Wave(NamedTuple):
 
     @property
     def wavelength(self) -> float:
-        """Positions after which the wave repeats: 2π 10000^e."""
+        """The number of positions after which the wave repeats: 2π 10000^e."""
         return float(2 * math.pi * 10000**self.exponent)
 
 
 class Term(NamedTuple):
-    """One number of a position, written out.
+    """One number of a position, with its formula.
 
     Attributes:
         dimension: the column.
         value: the number.
-        wave: the function that gives it, or None.
+        wave: the function that computes it, or None.
         formula: the function with its numbers, such as `sin(5 / 10000^(4/16))`.
     """
 
@@ -81,13 +81,13 @@ class PositionTable:
     """A table of positions.
 
     Attributes:
-        kind: as `model.positions`.
-        values: one row a position or distance, `(n_rows, width)`.
-        waves: of each column, or none where columns are no waves.
+        kind: a kind of `model.positions`.
+        values: one row per position or distance, `(n_rows, width)`.
+        waves: the wave of each column; empty if columns are not waves.
         first: the position or distance of the first row.
-        trained_len: positions that the longest source sentence of the training had; None = unknown.
+        trained_len: number of positions of the longest training source; None = unknown.
         is_normalized: whether each row was divided by its length.
-        name: where the table is from, for captions.
+        name: the origin of the table, for captions.
     """
 
     kind: str
@@ -105,7 +105,7 @@ class PositionTable:
 
     @property
     def formula(self) -> str:
-        """What the table is, in words and letters."""
+        """A description of the table, in words and letters."""
         words = FORMULAS[self.kind]
         return f"{words}; each row divided by its length" if self.is_normalized else words
 
@@ -117,12 +117,12 @@ def position_table(
 
     Args:
         kind: a kind of `model.positions` that is computed.
-        n_positions: rows.
-        width: columns: `d_model`, of `rotary` positions `d_k`, of `alibi` the number of heads.
+        n_positions: number of rows.
+        width: number of columns: `d_model`; for `rotary` `d_k`, for `alibi` the number of heads.
         is_normalized: divide each row by its length.
 
     Raises:
-        ConfigError: an unknown kind, one that is learned, or sizes that no model can have.
+        ConfigError: the kind is unknown or learned, or the sizes are impossible for a model.
     """
     if kind not in FORMULAS:
         raise ConfigError(f"positions must be one of {', '.join(FORMULAS)}, but are {kind!r}.")
@@ -145,18 +145,18 @@ def position_table(
 def model_positions(
     bundle: Bundle, n_positions: int | None = None, *, side: Side = "source", layer: int = 0
 ) -> PositionTable:
-    """The table of a model.
+    """The table of positions of a model.
 
     Args:
-        bundle: from `load_bundle`; rounded weights will do.
-        n_positions: rows of a computed table; None = twice the length of the longest training
-            sentence where the model knows it, so that what lies beyond shows, else 128. A learned
-            table has the rows that it has, or the first `n_positions` of them.
-        side: whose table, where both sides learned one.
-        layer: the layer of self-attention, where each has a table of its own (`shaw`).
+        bundle: from `load_bundle`; int8 weights are sufficient.
+        n_positions: rows of a computed table. None = twice the length of the longest training
+            sentence, to include positions beyond it; 128 if that length is unknown. A learned table
+            has its own rows, or the first `n_positions` of them.
+        side: the side whose table is used, if each has a learned one.
+        layer: the layer of self-attention, if each has its own table (`shaw`).
 
     Raises:
-        ConfigError: the model has no positions, or not that layer.
+        ConfigError: the model has no positions, or lacks that layer.
     """
     settings = bundle.config.to_dict()
     kind = settings.get("positions", "none")
@@ -183,10 +183,10 @@ def model_positions(
 
 
 def written_out(table: PositionTable, position: int) -> list[Term]:
-    """Each number of one position with the formula that gives it.
+    """Each number of one position, with its formula.
 
     Raises:
-        DataError: the table has no such position.
+        DataError: the table lacks that position.
     """
     row = _row(table, position)
     return [
@@ -206,11 +206,11 @@ def chosen(
     """Single numbers of the table with their formulas: (position, dimension, value, formula).
 
     Args:
-        table: of any kind.
-        places: positions and dimensions.
+        table: a table of any kind.
+        places: pairs of position and dimension.
 
     Raises:
-        DataError: the table has no such place.
+        DataError: the table lacks such a number.
     """
     found = []
     for position, dimension in places:
@@ -225,9 +225,9 @@ def chosen(
 
 
 def similarity(table: PositionTable) -> Floats:
-    """PE·PEᵀ: how alike positions are. Of waves it depends on the distance alone.
+    """PE·PEᵀ: the similarity of positions. For waves it depends on the distance alone.
 
-    Of `alibi`, which has no vectors: the mean over heads of what it adds to the scores.
+    For `alibi`, which has no vectors: the mean over heads of the terms it adds to the scores.
 
     Returns:
         `(n_rows, n_rows)`.
@@ -242,13 +242,13 @@ def similarity(table: PositionTable) -> Floats:
 
 
 def tokens_with(word: str, tokens: Sequence[str]) -> list[int]:
-    """The indices of a word among tokens, from 0; `▁` in front of a piece is not compared.
+    """The indices of a word among tokens, from 0; `▁` in front of a piece is ignored.
 
-    In "New York is a city" the last word has index 4, and 5 where `<bos>` stands in front, as in
-    what a decoder reads.
+    In "New York is a city" the last word has index 4. It has index 5 if `<bos>` comes first, as in
+    the input of a decoder.
 
     Raises:
-        DataError: it is not there.
+        DataError: the word does not occur.
     """
     found = [i for i, token in enumerate(tokens) if token.removeprefix("▁") == word]
     if not found:
@@ -306,7 +306,7 @@ def _learned(bundle: Bundle, kind: str, side: Side, layer: int) -> Floats:
         fitting = [weight for weight in named if weight.name.endswith(part)]
     else:
         fitting = [weight for weight in named if weight.name.endswith(".positions.table")]
-    # A model of one stack has one table for both sides.
+    # A model with one stack has one table for both sides.
     fitting = [weight for weight in fitting if weight.side == code] or fitting
     if not fitting:
         raise ConfigError(f"this model ({bundle.config.summary()}) has no layer {layer}.")

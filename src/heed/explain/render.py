@@ -8,9 +8,9 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 
 Palette = Callable[[float, int], str]
-"""A weight from 0 to 1 and a width in columns → a cell of that width."""
+"""A function from a weight from 0 to 1 and a width in columns to a cell of that width."""
 
-# Five points from dark to light, blue to yellow: order stays visible without color vision.
+# Five colors from dark to light, blue to yellow; the order is visible to the color-blind.
 COLOR_STOPS = ((24, 20, 60), (52, 62, 138), (30, 130, 142), (90, 192, 104), (250, 226, 50))
 SHADES = " ░▒▓█"
 
@@ -41,12 +41,12 @@ def digits(weight: float, width: int) -> str:
 def choose_palette(
     environ: Mapping[str, str], *, is_terminal: bool, encoding: str | None = "utf-8"
 ) -> Palette:
-    """The finest palette that the terminal shows correctly.
+    """The most detailed palette that the terminal can show.
 
     Args:
         environ: environment variables; `NO_COLOR`, `COLORTERM` and `TERM` are used.
         is_terminal: whether a terminal reads the output.
-        encoding: of the output.
+        encoding: encoding of the output.
 
     Source: https://no-color.org.
     """
@@ -77,8 +77,8 @@ def heatmap(
         max_width: columns of the terminal; None asks the terminal.
 
     Returns:
-        A line of labels and one line a row, none wider than `max_width` unless there are more
-        columns than fit at one character each.
+        A line of labels, then one line per row. No line is wider than `max_width`, unless there are
+        more columns than that.
     """
     width = max_width or shutil.get_terminal_size().columns
     margin = min(max((width_of(label) for label in rows), default=0), width // 3)
@@ -94,18 +94,18 @@ def heatmap(
 
 
 def bar(probability: float, label: str) -> str:
-    """A line with a probability, what it is of, and a bar of as many blocks as twentieths."""
+    """A line with a probability, its label, and a bar of one block per twentieth."""
     padded = label + " " * max(0, 16 - width_of(label))
     return f"{probability:8.4f}  {padded} {'█' * round(20 * probability)}".rstrip()
 
 
 def width_of(text: str) -> int:
-    """Terminal columns a text takes: wide characters two, combining marks none."""
+    """The terminal columns of a text: wide characters take two, combining marks none."""
     return sum(_character_width(character) for character in text)
 
 
 def without_controls(text: str) -> str:
-    """The text with `?` for each control character: one would move the cursor."""
+    """The text with `?` for each control character, which could move the cursor."""
     return "".join("?" if unicodedata.category(c) == "Cc" else c for c in text)
 
 
@@ -116,7 +116,7 @@ def _character_width(character: str) -> int:
 
 
 def _fitted(label: str, width: int, *, to_right: bool = False) -> str:
-    """`label` in exactly `width` columns, its end cut off when it is wider."""
+    """`label` in exactly `width` columns; a longer one is cut at its end."""
     label = without_controls(label)
     if width_of(label) > width:
         kept = ""

@@ -1,4 +1,4 @@
-"""The tensors of a trace as text: a list of all, one written out, one as a file, probabilities."""
+"""Tensors of a trace as text: a list of all, one in full, one as a file, and probabilities."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ FORMATS = (".csv", ".npy")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenProbability:
-    """How probable a token of a translation is to the model.
+    """The probability of a token of a translation.
 
     Attributes:
         token: the piece.
@@ -63,7 +63,7 @@ def shape_of(trace: NamedTensors, name: str) -> str:
 
 
 def node_of(trace: NamedTensors, name: str) -> Node:
-    """What a tensor is.
+    """The description of a tensor.
 
     Raises:
         UsageError: there is no such tensor.
@@ -76,8 +76,8 @@ def node_of(trace: NamedTensors, name: str) -> Node:
 
 
 def labels(trace: NamedTensors, axis: str, length: int) -> list[str]:
-    """What stands at the places of an axis: tokens, or numbers from 0."""
-    if not isinstance(trace, Trace):  # each sentence has tokens of its own
+    """The labels along an axis: tokens, or numbers from 0."""
+    if not isinstance(trace, Trace):  # in a batch each sentence has its own tokens
         return [str(place) for place in range(length)]
     sides = {
         "src": trace.source_tokens,
@@ -89,7 +89,7 @@ def labels(trace: NamedTensors, axis: str, length: int) -> list[str]:
 
 
 def described(trace: NamedTensors, name: str) -> list[str]:
-    """One tensor for a person: what it is, and its numbers, of large ones the corners.
+    """One tensor in readable form: its description and its numbers; only the corners of large ones.
 
     Raises:
         UsageError: there is no such tensor.
@@ -106,10 +106,10 @@ def described(trace: NamedTensors, name: str) -> list[str]:
 
 
 def write_tensor(trace: NamedTensors, name: str, path: str | Path) -> None:
-    """Write one tensor as `.npy`, or as `.csv`: a line for each row of its last axis.
+    """Write one tensor as `.npy`, or as `.csv` with a line for each row of its last axis.
 
-    In the table, the first columns say where the row is: a number and a label for each axis; the
-    label is a token where the axis is one of tokens, and of a batch the sentence.
+    In the table, the first columns give the position of the row: a number and a label for each
+    axis. The label is a token if the axis has tokens, and in a batch the sentence.
 
     Raises:
         UsageError: there is no such tensor, or the file has another ending.
@@ -136,7 +136,7 @@ def write_tensor(trace: NamedTensors, name: str, path: str | Path) -> None:
 
 
 def _rows(trace: NamedTensors, name: str) -> Iterator[list[Any]]:
-    """The rows of a tensor, each behind the numbers and labels of its place."""
+    """The rows of a tensor, each after the numbers and labels of its position."""
     node = trace.node(name)
     outer = [*zip(node.axes, node.shape, strict=True)][:-1]
     names = [labels(trace, axis, length) for axis, length in outer]
@@ -148,11 +148,11 @@ def _rows(trace: NamedTensors, name: str) -> Iterator[list[Any]]:
 
 
 def token_probabilities(trace: Trace, vocab: Vocab) -> list[TokenProbability]:
-    """How probable the model finds each token of the target, in the order of the text.
+    """The model's probability of each target token, in the order of the text.
 
     Args:
-        trace: of a model that writes; what is padding in a batch is left out.
-        vocab: of the target.
+        trace: trace of a model that generates text; padding in a batch is left out.
+        vocab: target vocabulary.
     """
     trace = trace.without_padding()
     found = []

@@ -1,1 +1,1 @@
-"""What computes: device, processor, threads, memory, seeds."""
+"""The hardware of a run: device, processor, threads, memory; and seeds."""

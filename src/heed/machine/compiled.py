@@ -1,4 +1,4 @@
-"""Where the compiled library lies: `engine/*.cpp`, as `hatch_build.py` compiles it."""
+"""The compiled library: `engine/*.cpp`, as `hatch_build.py` compiles it."""
 
 import ctypes
 import os
@@ -12,16 +12,16 @@ from heed.errors import HeedError
 LIBRARY = Path(
     os.environ.get("HEED_LIBRARY") or Path(__file__).parents[1] / "engine" / "libheed.so"
 )
-"""The variable names another build, such as that of `make soak`."""
+"""The environment variable names another build, such as that of `make soak`."""
 
 
 @cache
 def function(name: str, arguments: Sequence[Any]) -> Any:
-    """A function that returns null or an error; None where it is not compiled or older.
+    """A library function that returns null or an error; None if the library lacks it.
 
     Args:
-        name: of the function.
-        arguments: their types, of `ctypes`; a tuple.
+        name: the function's name.
+        arguments: the `ctypes` types of its arguments, as a tuple.
     """
     try:
         found = getattr(ctypes.CDLL(str(LIBRARY)), name)
@@ -32,7 +32,7 @@ def function(name: str, arguments: Sequence[Any]) -> Any:
 
 
 def check(error: bytes | None) -> None:
-    """Raise what a function of the library answers.
+    """Raise the error that a library function returned, if there is one.
 
     Raises:
         HeedError: there is an error.
@@ -43,5 +43,5 @@ def check(error: bytes | None) -> None:
 
 def words_of(error: bytes) -> str:
     """An error of the library as text."""
-    # Cut at some byte if they are many.
+    # A long message is cut at a byte, which may be inside a character.
     return error.decode(errors="replace")

@@ -11,13 +11,13 @@ from heed.machine.memory import keep_freed_memory
 _CPU_INFO = Path("/proc/cpuinfo")
 
 _ONEDNN_CACHE = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
-"""oneDNN keeps compiled code for as many shapes. Its default of 1024 takes gigabytes where every
+"""Shapes for which oneDNN keeps compiled code. Its default of 1024 takes gigabytes where every
 batch has another shape, as in a recurrent model: 3.9 GB after ten minutes, 0.7 GB with 128 after
 350 steps instead of 1.35, at the same speed (Multi30k, `model.family=rnn`)."""
 
 
 def prepare_cpu() -> None:
-    """Switch on what makes torch faster and smaller on a CPU; before its first parallel work.
+    """Switch on what makes torch faster and smaller on a CPU; call it before any parallel work.
 
     Denormal numbers become 0 (they are up to 100 times slower). The processor keeps that switch per
     thread; torch's workers inherit it only if they start afterwards.
@@ -31,10 +31,10 @@ def prepare_cpu() -> None:
 
 @functools.cache
 def has_faster_onednn() -> bool:
-    """Whether oneDNN multiplies float32 matrices faster here than MKL, and as exactly.
+    """Whether oneDNN multiplies float32 matrices faster than MKL here, and just as exactly.
 
-    So it is on AMD's processors with AVX-512, of which MKL uses AVX2. Where there is AMX, oneDNN
-    would round to bfloat16.
+    It does on AMD processors with AVX-512, where MKL uses AVX2 only. On a processor with AMX,
+    oneDNN would round to bfloat16.
     """
     import torch
 
@@ -45,9 +45,9 @@ def has_faster_onednn() -> bool:
 
 @functools.cache
 def has_bfloat16_tiles() -> bool:
-    """Whether oneDNN multiplies matrices in AMX's tiles here, with factors in bfloat16.
+    """Whether oneDNN can multiply matrices with AMX tiles here, with factors in bfloat16.
 
-    Intel's servers have them since Sapphire Rapids.
+    Intel's server processors have AMX since Sapphire Rapids.
     """
     return _has_wide_onednn() and "amx_bf16" in cpu_info("flags").split()
 
@@ -57,15 +57,15 @@ def has_compiled_bfloat16(kernels: str = "") -> bool:
     """Whether the compiled library multiplies matrices with factors in bfloat16 here.
 
     Args:
-        kernels: with `amx`, or with `avx512`: its instruction for bfloat16, which AMD's processors
-            have since Zen 4 and some of Intel's since 2020; "" = with either.
+        kernels: `amx` or `avx512` for that instruction set's bfloat16 instruction (AMD has the
+            latter since Zen 4, some of Intel's processors since 2020); "" for either.
     """
     why_not = function("heed_tiles_are_here", (c_char_p,))
     return why_not is not None and why_not(kernels.encode()) is None
 
 
 def has_bfloat16_products() -> bool:
-    """Whether products with factors in bfloat16 are faster here than those of float32."""
+    """Whether matrix products with bfloat16 factors are faster here than float32 products."""
     return has_compiled_bfloat16() or has_bfloat16_tiles()
 
 

@@ -22,11 +22,11 @@ ROUNDED = "bfloat16_products"
 """A precision of training: float32, but the factors of matrix products are rounded to bfloat16."""
 
 RUNTIMES = ("auto", "engine", "torch")
-"""What computes a translation: heed's own engine on a CPU, or torch."""
+"""The implementation of a translation: heed's own engine on a CPU, or torch."""
 
 
 def has_gpu() -> bool:
-    """Whether CUDA's driver shows this process a GPU; asks without torch, in a millisecond."""
+    """Whether CUDA's driver shows this process a GPU; takes a millisecond, without torch."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -40,7 +40,7 @@ def has_gpu() -> bool:
 
 
 def prepare_gpu() -> None:
-    """Switch off cuDNN's attention, which plans anew for every shape, and every batch has its own.
+    """Switch off cuDNN's attention, which makes a new plan for every shape of batch.
 
     On an H200 each plan takes 6 ms of the processor: two thirds of a step of `base`. The other
     fused kernels of torch take any shape.
@@ -109,15 +109,15 @@ def choose_dtype(name: str, device: "torch.device", *, setting: str = "precision
 
 
 def choose_rounding(name: str, device: "torch.device") -> bool:
-    """Whether float32 products round their factors: to bfloat16, or on a GPU to TF32.
+    """Whether the factors of float32 products are rounded: to bfloat16, or on a GPU to TF32.
 
     Args:
-        name: `bfloat16_products` asks for it on a CPU; `auto` does where that is faster; a GPU does
-            if the rest is computed in bfloat16.
+        name: the precision. On a CPU, `bfloat16_products` rounds, and `auto` does where that is
+            faster. A GPU rounds if the rest is computed in bfloat16.
         device: where to compute.
 
     Raises:
-        ConfigError: asked for, but this processor cannot.
+        ConfigError: rounding is requested, but this processor cannot do it.
     """
     import torch
 
@@ -134,7 +134,7 @@ def choose_rounding(name: str, device: "torch.device") -> bool:
 
 
 def autocast(device: "torch.device", dtype: "torch.dtype") -> AbstractContextManager[Any]:
-    """Compute matrix products in `dtype`; does nothing for float32."""
+    """A context in which matrix products are computed in `dtype`; no effect for float32."""
     import torch
 
     if dtype == torch.float32:
@@ -150,7 +150,7 @@ def _products() -> str:
 
 
 def describe_environment() -> dict[str, Any]:
-    """What the exact bits of a run depend on besides its recipe, as JSON values."""
+    """The software and hardware that decide the exact bits of a run, as JSON values."""
     import torch
 
     return {

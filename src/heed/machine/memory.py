@@ -1,4 +1,4 @@
-"""How much memory this process may still take, the most it held, and how glibc keeps it."""
+"""The memory this process may still take, the most it has held, and how glibc keeps it."""
 
 import ctypes
 import math
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -2, -3, -4
 _M_ARENA_MAX = -8
 _PROC, _CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
-# Versions 2 and 1: the limit, what is used of it, and which part of that is files read, which the
-# kernel drops when memory is short.
+# Control groups, versions 2 and 1: the limit, the memory in use, and the part of it that is page
+# cache, which the kernel drops when memory is short.
 _MEMORY_FILES = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -27,9 +27,9 @@ _MEMORY_FILES = (
 def share_one_heap() -> bool:
     """Ask glibc to serve all threads from one heap; False where there is no glibc.
 
-    By default it gives threads up to eight heaps a core. In a server what a thread leaves free is
-    of no use to the next one, which takes its own: each heap grows to the most that was needed
-    in it. Large blocks get pages of their own, which glibc otherwise ends once one was freed.
+    By default glibc makes up to eight heaps a core. In a server, memory freed in one heap is of no
+    use to a thread with another heap, so each heap grows to its own peak. Large blocks get pages of
+    their own; setting the threshold stops glibc from raising it when such a block is freed.
     """
     return _accepts([(_M_ARENA_MAX, 1), (_M_MMAP_THRESHOLD, 1 << 22), (_M_TRIM_THRESHOLD, 1 << 23)])
 
@@ -37,8 +37,8 @@ def share_one_heap() -> bool:
 def keep_freed_memory() -> bool:
     """Ask glibc to keep freed memory for the next tensor; False where there is no glibc.
 
-    By default it hands every large freed block back to the kernel, which zeroes it again page by
-    page at the next step.
+    By default glibc returns every large freed block to the kernel, which must zero its pages again
+    at the next step.
     """
     return _accepts(
         [
@@ -51,7 +51,7 @@ def keep_freed_memory() -> bool:
 
 
 def _accepts(settings: Sequence[tuple[int, int]]) -> bool:
-    """Whether glibc is there and takes all these options."""
+    """Whether glibc is there and accepts all these options."""
     if not sys.platform.startswith("linux"):
         return False
     try:
@@ -63,7 +63,7 @@ def _accepts(settings: Sequence[tuple[int, int]]) -> bool:
 
 
 def peak_memory_mb(device: "torch.device") -> float:
-    """The most memory this process has held so far in MB: on the GPU if it computes there."""
+    """The peak memory of this process in MB: on the GPU if it computes there, else on the host."""
     if device.type == "cuda":
         import torch
 
@@ -77,8 +77,9 @@ def peak_memory_mb(device: "torch.device") -> float:
 def spare_memory(device: "torch.device") -> float:
     """Bytes this process can still allocate before it fails or is killed; infinite if unknown.
 
-    On the CPU the least of: what the machine has, what a control group (a container) may use, and
-    what `ulimit -v` leaves. Processes started together by `torchrun` share alike.
+    On the CPU it is the least of the machine's free memory, the rest of the control group's
+    (container's) limit, and the rest of `ulimit -v`. Processes that `torchrun` started together
+    get equal shares.
     """
     if device.type == "cuda":
         import torch
@@ -90,7 +91,7 @@ def spare_memory(device: "torch.device") -> float:
 
 
 def spare_host_memory() -> float:
-    """Bytes of the machine's own memory that are left, as `spare_memory` counts them; no torch."""
+    """Bytes of the machine's own memory that are left, counted as in `spare_memory`; no torch."""
     give_back_freed_memory()
     together = os.environ.get("LOCAL_WORLD_SIZE", "")
     shared = min([math.inf, *_numbers(_PROC / "meminfo", "MemAvailable:"), *_spare_in_groups()])
@@ -98,14 +99,14 @@ def spare_host_memory() -> float:
 
 
 def give_back_freed_memory() -> None:
-    """Return to the kernel what is free in glibc's heap, also what `keep_freed_memory` kept."""
+    """Return glibc's free heap memory to the kernel, including that of `keep_freed_memory`."""
     if sys.platform.startswith("linux"):
         with suppress(AttributeError):  # musl
             ctypes.CDLL(None).malloc_trim(0)
 
 
 def _spare_in_groups() -> Iterator[float]:
-    """What the memory limits of this process's control groups leave, each and all above it."""
+    """Bytes left under the memory limit of each control group of this process and its parents."""
     try:
         lines = (_PROC / "self" / "cgroup").read_text("utf-8").splitlines()
     except OSError:
@@ -136,7 +137,7 @@ def _spare_addresses() -> float:
 
 
 def _numbers(path: Path, name: str = "") -> list[float]:
-    """The number in a file of the kernel, or behind `name`; none if there is none."""
+    """The number in a kernel file, or the one after `name`; an empty list if there is none."""
     try:
         lines = path.read_text("utf-8").splitlines()
     except OSError:

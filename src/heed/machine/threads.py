@@ -1,4 +1,4 @@
-"""How many CPU threads to compute with, and which of several processes this is."""
+"""The number of CPU threads to compute with, and this process's rank among several."""
 
 import os
 
@@ -8,7 +8,7 @@ _CPU_QUOTA = "/sys/fs/cgroup/cpu.max"
 
 
 def set_threads(n_threads: int | None = None) -> int:
-    """Let torch use as many threads as `choose_threads` says; returns how many.
+    """Let torch use the number of threads from `choose_threads`, and return it.
 
     Raises:
         ConfigError: fewer than one.
@@ -21,10 +21,10 @@ def set_threads(n_threads: int | None = None) -> int:
 
 
 def choose_threads(n_threads: int | None = None) -> int:
-    """How many threads to compute with: `n_threads`, or as many as `count_cores` finds.
+    """The number of threads to compute with: `n_threads`, or that of `count_cores`.
 
-    More than there are cores would make each step take minutes, so `n_threads` is at most that.
-    Where no number is asked for, `OMP_NUM_THREADS` counts.
+    It is never more than the number of cores: with more threads, each step would take minutes.
+    Without `n_threads`, the variable `OMP_NUM_THREADS` decides.
 
     Raises:
         ConfigError: it is not a whole number from 1.
@@ -47,7 +47,7 @@ def too_many_threads(asked: int) -> str:
 
 
 def count_cores() -> int:
-    """CPU cores this process may use: its affinity, and its container's quota where one is set."""
+    """CPU cores this process may use, by its affinity and its container's quota, if any."""
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     try:
         with open(_CPU_QUOTA, encoding="ascii") as file:

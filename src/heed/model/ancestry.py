@@ -1,6 +1,6 @@
 """From which named tensors and weights each named tensor was computed, read from autograd's graph.
 
-The graph is that of the very computation, so the answer holds for every family and option.
+The graph is recorded by the computation itself, so this is right for every family and option.
 """
 
 from typing import Any

@@ -23,7 +23,7 @@ from heed.model.trace import is_heard, see
 from heed.model.window import block_distances, block_len, blocks_of, window_mask
 
 Cache = KVCache | RunningSums
-"""What self-attention keeps of the positions so far."""
+"""The state of self-attention over the positions so far."""
 
 
 def attend(
@@ -57,7 +57,7 @@ def attend(
         weights = see("weights", scores.softmax(dim=-1))
     else:
         masked = see("masked", scores.masked_fill(~mask, -math.inf))
-        # A row that may read nothing would be 0/0 here; it reads nothing, so its weights are 0.
+        # A row whose keys are all masked would be 0/0 here; its weights are set to 0.
         weights = see("weights", masked.softmax(dim=-1).masked_fill(~mask, 0.0))
     if dropout:
         weights = F.dropout(weights, dropout)
@@ -74,11 +74,11 @@ def attend_then_mask(
     dropout: float = 0.0,
     see: Callable[[str, Tensor], Tensor] = lambda name, tensor: tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Attention that is masked behind the softmax: forbidden weights become 0, the rest sum to 1.
+    """Attention that is masked after the softmax: forbidden weights become 0, the rest sum to 1.
 
-    Equal to `attend` but for rounding, and but for one case: where a forbidden score is so much
-    larger than all allowed ones (by 104 in float32) that their weights round to 0. Such a row reads
-    nothing, as a row does that may read nothing.
+    Equal to `attend` up to rounding, with one exception: if a forbidden score is so much larger
+    than all allowed ones (by 104 in float32) that their weights round to 0, all weights of the row
+    are 0, as if all its keys were masked.
 
     Args:
         query: of each position, `(batch, n_heads, q_len, d_k)`.
@@ -157,20 +157,20 @@ class MultiHeadAttention(nn.Module):
     head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
 
     One module for its three uses: encoder self-attention, masked decoder self-attention, and
-    cross-attention, which asks from the decoder and reads the encoder's memory.
+    cross-attention, whose queries come from the decoder and whose keys from the encoder's memory.
     W^Q, W^K and W^V of all heads are the rows of one matrix, so self-attention is one product.
 
     Args:
-        d_model: width of what comes in and goes out.
-        n_heads: heads side by side.
+        d_model: width of the input and the output.
+        n_heads: number of heads.
         d_k: width of queries and keys in one head.
         d_v: width of values in one head.
         dropout: rate on the attention weights.
         bias: whether the projections add a bias.
         has_output: whether W^O mixes the heads; without it they are only joined.
         window: in self-attention, positions to each side that a position reads besides its own.
-        masks_after: mask behind the softmax (`attend_then_mask`) instead of before it.
-        relative: what distances between positions add; None = nothing.
+        masks_after: mask after the softmax (`attend_then_mask`) instead of before it.
+        relative: bias and vectors for distances between positions; None = neither.
 
     Source: Vaswani et al. 2017, section 3.2.2.
     """
@@ -219,8 +219,8 @@ class MultiHeadAttention(nn.Module):
             x: what queries are made from, `(batch, q_len, d_model)`.
             memory: what keys and values are made from, `(batch, k_len, d_model)`; None =
                 self-attention.
-            mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`; one
-                with a row for each query says all, and the window is not applied to it.
+            mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`; the
+                window is not applied to a mask that has a row for each query.
             is_causal: position t also reads no position after t.
             rotation: rotary cosines and sines of these positions.
             distances: of keys from queries, `(q_len, k_len)`.
@@ -375,7 +375,7 @@ class MultiHeadAttention(nn.Module):
         if relative is not None and distances is not None:
             bias = for_all_keys(relative.bias(query, distances), key.size(2))
         dropout = self.dropout if self.training else 0.0
-        # The fused kernel keeps the weights to itself; Shaw's values are read by them.
+        # The fused kernel does not return the weights, which Shaw's values need.
         is_plain = is_heard(self) or isinstance(relative, ShawVectors)
         if is_causal and (self.masks_after or is_plain):
             mask = both(mask, causal_mask(query.size(2), key.size(2), query.device))
@@ -404,7 +404,7 @@ class MultiHeadAttention(nn.Module):
 
     @property
     def _is_plain(self) -> bool:
-        """Whether nothing but the context is wanted, of the paper's attention without dropout."""
+        """Whether this is the paper's attention without dropout, and only the context is needed."""
         return (
             type(self).attend_heads is MultiHeadAttention.attend_heads
             and self.d_k == self.d_v
@@ -430,7 +430,7 @@ class MultiHeadAttention(nn.Module):
         distances: Tensor | None,
         n_prefix: int,
     ) -> Tensor:
-        """`attend_heads` where later positions are hidden, except for those of the prefix."""
+        """`attend_heads` with later positions masked, except in the prefix."""
         length = query.size(2)
         allowed = both(mask, prefix_mask(length, n_prefix, query.device))
         return self.attend_heads(query, key, value, mask=allowed, distances=distances)
@@ -445,7 +445,7 @@ class MultiHeadAttention(nn.Module):
         *,
         is_causal: bool,
     ) -> Tensor:
-        """`attend_heads` of a sequence within the window; `mask` is `(batch, 1, 1, length)`."""
+        """`attend_heads` within the window; `mask` is `(batch, 1, 1, length)`."""
         assert self.window is not None
         length = query.size(2)
         if length <= 2 * block_len(self.window) or is_heard(self):

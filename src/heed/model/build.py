@@ -52,7 +52,7 @@ RELATIVES: dict[str, Callable[[LayerConfig], Relative]] = {
     "shaw": lambda config: ShawVectors(config.key_width, config.value_width, config.max_distance),
     "alibi": lambda config: AlibiBias(config.n_heads),
 }
-"""By `ModelConfig.positions`, what distances add inside each self-attention."""
+"""By `ModelConfig.positions`, the module for distances in each self-attention."""
 
 
 def build_model(config: AnyConfig) -> TorchNetwork:
@@ -125,7 +125,7 @@ def build_encoder(config: EncoderConfig) -> EncoderOnly:
 
 
 def build_unfilled(config: AnyConfig, device: str = "cpu") -> TorchNetwork:
-    """The same model with uninitialized weights, to load others into; on `meta` only their shapes.
+    """The same model with uninitialized weights, to be loaded; on `meta` it has only their shapes.
 
     Draws no random number.
     """
@@ -134,7 +134,7 @@ def build_unfilled(config: AnyConfig, device: str = "cpu") -> TorchNetwork:
 
 
 class _Unfilled(TorchFunctionMode):
-    """Inside, parameters are allocated on `device` and nothing random fills them.
+    """Inside, parameters are allocated on `device` and not filled with random numbers.
 
     Not `torch.device`: under it every function of `meta` imports the compiler, for over a second.
     """
@@ -156,9 +156,9 @@ class _Unfilled(TorchFunctionMode):
 
 
 def residual_gain(config: ModelConfig) -> float:
-    """How small matrices begin whose outputs are added to the residual sum.
+    """The scale of the initial matrices whose outputs are added to the residual sum.
 
-    Without a norm behind each, N sublayers add up; times 1/√N, all of them begin as one would.
+    Without a norm after each, N sublayers add up; times 1/√N, their sum begins as large as one.
 
     Source: Radford et al. 2019, section 2.3.
     """
@@ -177,8 +177,8 @@ def initialize(module: nn.Module, residual_gain: float = 1.0) -> None:
     that of three separate layers. Source: Glorot and Bengio 2010.
 
     Args:
-        module: anything; its children are not looked at.
-        residual_gain: scales what ends a sublayer.
+        module: any module; its children are not initialized.
+        residual_gain: scales the last matrix of a sublayer.
     """
     if isinstance(module, MultiHeadAttention):
         widths = [module.n_heads * width for width in (module.d_k, module.d_k, module.d_v)]
@@ -293,7 +293,7 @@ def _stack(config: LayerConfig, n_layers: int, make: Callable[[], L]) -> list[L]
 def _residual(
     config: LayerConfig,
 ) -> tuple[Callable[[], Around], Callable[[], nn.Module]]:
-    """Makers of the connections around sublayers, and of the norm behind a stack."""
+    """Makers of the connections around sublayers, and of the norm after a stack."""
     around = functools.partial(
         RESIDUALS[config.norm],
         config.d_model,
@@ -301,7 +301,7 @@ def _residual(
         eps=config.norm_eps,
         is_residual=config.residual,
     )
-    # Pre-norm leaves the sum of all sublayers unnormed, so each stack ends with a norm.
+    # Pre-norm does not normalize the sum of all sublayers, so each stack ends with a norm.
     if config.norm == "pre":
         return around, functools.partial(nn.LayerNorm, config.d_model, eps=config.norm_eps)
     return around, nn.Identity

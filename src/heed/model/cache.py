@@ -12,12 +12,12 @@ class KVCache:
     """The keys and values of one decoder layer's self-attention, one token longer each step.
 
     Args:
-        first_capacity: positions that there is room for at first.
+        first_capacity: positions that are allocated at first.
         window: how many of the positions before the newest one are kept; None = all.
-        n_prefix: first positions, which are kept whatever the window is.
+        n_prefix: first positions, which are always kept.
 
     Attributes:
-        length: positions so far, with those that are no longer kept.
+        length: positions so far, including those that are no longer kept.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class KVCache:
         self._values: Tensor | None = None
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Add new positions and return all so far, or those that are kept.
+        """Add new positions and return all that are kept.
 
         Args:
             keys: `(rows, n_heads, n_new, d_k)`.
@@ -61,7 +61,7 @@ class KVCache:
             self._values = self._picked(self._values, rows)
 
     def _forget(self) -> None:
-        """Move what is kept to the front, once the rest is as long: each position moves once."""
+        """Move the kept positions to the front once as many others were dropped: one move each."""
         if self.window is None or self._keys is None or self._values is None:
             return
         start = self._n_filled - self.window
@@ -89,7 +89,7 @@ class KVCache:
         return grown
 
     def _picked(self, buffer: Tensor, rows: Tensor) -> Tensor:
-        # Only the filled part is copied; the spare room behind it holds nothing.
+        # Only the filled part is copied, not the spare room after it.
         picked = buffer.new_empty(rows.numel(), *buffer.shape[1:])
         filled = buffer[:, :, : self._n_filled]
         picked[:, :, : self._n_filled] = torch.index_select(filled, 0, rows)

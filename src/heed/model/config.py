@@ -104,7 +104,7 @@ class ModelConfig:
             gated mean of all positions so far (Zhang et al. 2018); `ssru`, a gated sum (Kim et al.
             2019). Formulas in `recurrence.py`. A step of the last two takes the same time and
             memory at any length. Positions that work inside attention (`rotary`, `shaw`, `alibi`)
-            do not reach them.
+            have no effect there.
         average_feed_forward: whether `average` maps the mean by a feed-forward network of width
             d_ff, as in the paper.
         n_heads: attention heads a sublayer.
@@ -121,7 +121,7 @@ class ModelConfig:
             `none` = x + Sublayer(x).
         residual: whether a sublayer's input is added to its output.
         feed_forward: whether layers have the feed-forward network; without it `d_ff` and
-            `activation` mean nothing.
+            `activation` have no effect.
         share_layers: `all` layers of a stack have the same weights, or `none`.
         output_projection: whether heads are mixed by W^O; without it `n_heads * d_v` must be
             `d_model`.
@@ -334,7 +334,7 @@ def require_fitting_attention(config: Any) -> None:
 
 
 def _require_fitting_linear(config: Any) -> None:
-    """Refuse what needs the weights of a softmax."""
+    """Refuse settings that need the weights of a softmax."""
     kind = f"model.attention = {config.attention}"
     if config.mask == "after":
         raise ConfigError(
@@ -364,9 +364,9 @@ def _require_fitting_linear(config: Any) -> None:
 
 
 def feature_count(d_k: int) -> int:
-    """Random features that `favor` attention has unless told: d_k ln d_k, at least d_k.
+    """The default number of random features of `favor` attention: d_k ln d_k, at least d_k.
 
-    Source: Choromanski et al. 2021, theorem 4: so many, up to a factor, keep the error small.
+    Source: Choromanski et al. 2021, theorem 4: this number, up to a factor, keeps the error small.
     """
     return max(d_k, round(d_k * math.log(d_k)))
 
@@ -462,8 +462,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "dropout": 0.3,
     },
     # Kasai et al. 2021, "Deep Encoder, Shallow Decoder": an encoder reads all words at once, while
-    # each layer of a decoder is waited for with every word. Six layers, as Marian's "tiny" students
-    # have (Bogoychev et al. 2020), would be no faster on one core than the 3 + 3 of `small`.
+    # the layers of a decoder run again for every word. Six encoder layers, as in Marian's "tiny"
+    # students (Bogoychev et al. 2020), would be no faster on one core than the 3 + 3 of `small`.
     "student": {
         "d_model": 256,
         "n_heads": 4,

@@ -1,4 +1,4 @@
-"""The torch model behind the interface of searches: arrays in and out, tensors inside.
+"""A torch model with the interface of searches: arrays in and out, tensors inside.
 
 The log-probs of the whole vocabulary stay on the model's device unless a caller needs all of them.
 """
@@ -23,10 +23,10 @@ _BLOCK = 64
 
 
 class TorchNextTokens:
-    """What may follow each row, on the model's device; see `heed.model.interface.NextTokens`.
+    """The next tokens of each row, on the model's device; see `heed.model.interface.NextTokens`.
 
     Args:
-        log_probs: float32, changed by none of the answers, `(rows, vocab_size)`.
+        log_probs: float32, changed by none of the methods, `(rows, vocab_size)`.
     """
 
     def __init__(self, log_probs: Tensor) -> None:
@@ -47,17 +47,17 @@ class TorchNextTokens:
 
     @torch.inference_mode()
     def all_log_probs(self) -> Floats:
-        """Everything, `(rows, vocab_size)`; see `NextTokens.all_log_probs`."""
+        """The log-probs, `(rows, vocab_size)`; see `NextTokens.all_log_probs`."""
         return _array(self._log_probs.to("cpu", copy=True))
 
 
 @dataclass
 class TorchState:
-    """What one search remembers between two steps.
+    """The state of one search between two steps.
 
     Attributes:
-        decoder: the network's own memory.
-        log_probs: memory that every step uses again, flat.
+        decoder: the network's own state.
+        log_probs: memory that every step reuses, flat.
     """
 
     decoder: Any
@@ -65,12 +65,13 @@ class TorchState:
 
 
 class TorchDecodable:
-    """A model in torch that takes and gives arrays; implements `Inspectable` and
-    `PromptReader` of `heed.model.interface`.
+    """A model in torch with NumPy arrays in and out.
+
+    It implements `Inspectable` and `PromptReader` of `heed.model.interface`.
 
     Args:
-        network: the model, in eval mode while it is asked.
-        device: where it is.
+        network: the model, in eval mode during each call.
+        device: the model's device.
 
     Attributes:
         network: the same.
@@ -93,9 +94,9 @@ class TorchDecodable:
 
         Args:
             config: its shape.
-            weights: by the names of its plan.
-            device: where to compute.
-            dtype: numbers to compute in.
+            weights: by the names in its plan.
+            device: the device to compute on.
+            dtype: the type to compute in.
         """
         network = build_unfilled(config)
         for name, tensor in network.state_dict().items():
@@ -113,7 +114,7 @@ class TorchDecodable:
 
     @property
     def is_on_gpu(self) -> bool:
-        """Whether a GPU computes."""
+        """Whether the model is on a GPU."""
         return self._device.type == "cuda"
 
     @property
@@ -129,10 +130,10 @@ class TorchDecodable:
 
     @torch.inference_mode()
     def step(self, state: TorchState, tokens: Ids) -> TorchNextTokens:
-        """What may follow `tokens` `(rows,)`; see `Decodable.step`."""
+        """The next tokens after `tokens` `(rows,)`; see `Decodable.step`."""
         logits = self.network.step(state.decoder, self._tensor(tokens))
-        # Fresh memory of this size comes from the system page by page: for 320 rows of 32000,
-        # 25 ms instead of 8 ms (two cores).
+        # The system hands out fresh memory of this size page by page: for 320 rows of 32000 a step
+        # then takes 25 ms instead of 8 ms (two cores).
         if state.log_probs.numel() < logits.numel():
             state.log_probs = logits.new_empty(logits.numel())
         log_probs = state.log_probs[: logits.numel()].view(logits.shape)
@@ -159,7 +160,7 @@ class TorchDecodable:
 
     @torch.inference_mode()
     def cross_attention(self, src: Ids, tgt_in: Ids, *, layer: int | None = None) -> list[Floats]:
-        """Where layers look, each `(batch, n_heads, tgt_len, src_len)`; see `Inspectable`."""
+        """Weights of layers, each `(batch, n_heads, tgt_len, src_len)`; see `Inspectable`."""
         found = self.network.source_attention(self._tensor(src), self._tensor(tgt_in))
         if found and layer is not None:
             found = [found[layer_number(layer, len(found))]]
@@ -172,7 +173,7 @@ class TorchDecodable:
 def top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Find the `count` largest entries of each row, largest first, the lower id first among equals.
 
-    `torch.topk` leaves the order of equals open, and thereby the result of a search; this does not.
+    `torch.topk` does not define the order of equals, so the result of a search could vary.
 
     Args:
         scores: log-probs, at most 0, float32, `(rows, vocab_size)`.
@@ -182,11 +183,11 @@ def top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
         The values and their ids, both `(rows, count)`.
     """
     if scores.is_cuda:
-        # To look for ties, the processor would wait for the GPU.
+        # Looking for ties would make the processor wait for the GPU.
         return stable_top(scores, count)
     width = scores.size(-1)
     count = min(count, width)
-    # One more than asked for shows a tie at the border.
+    # One entry more than requested reveals a tie at the border.
     values, ids = _largest(scores, min(count + 1, width), torch.topk)
     tied = values.diff(dim=-1) == 0  # not so between two infinities
     if tied.any():
@@ -196,7 +197,7 @@ def top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def stable_top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The same as `top`, whether there are equals or not; on a CPU `top` is faster where not.
+    """The same as `top` by a stable sort; on a CPU `top` is faster if there are no equals.
 
     Args:
         scores: log-probs, at most 0, float32, `(rows, vocab_size)`.
@@ -221,7 +222,7 @@ def _largest(
     if n_blocks < 4 * count:
         return topk(scores, count)
     blocks = scores[:, : n_blocks * _BLOCK].view(rows, n_blocks, _BLOCK)
-    # Sorted, so that of two equals the one with the lower id is in front.
+    # Sorted, so that of two equals the one with the lower id comes first.
     best_blocks = topk(blocks.amax(dim=-1), count)[1].sort(dim=-1).values
     inside = blocks.gather(1, best_blocks[:, :, None].expand(-1, -1, _BLOCK)).flatten(1)
     rest = scores[:, n_blocks * _BLOCK :]
@@ -237,7 +238,7 @@ def _stable_topk(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """`scores.topk(count)` with the lower place first among equals, and with NaN first of all.
 
     A score and its place are one int64, so that no two are equal. The bits of a float32 are ordered
-    as an int32, once those of negative numbers are turned round.
+    like those of an int32, once those of negative numbers are inverted.
     """
     numbers = scores.nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf)
     bits = (numbers + 0.0).view(torch.int32)  # -0.0 becomes 0.0
@@ -250,7 +251,7 @@ def _stable_topk(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 @contextmanager
 def _changed(log_probs: Tensor, changes: Changes | None) -> Iterator[None]:
-    """Alter log-probs `(rows, vocab_size)` in place; behind the block they are as before."""
+    """Change log-probs `(rows, vocab_size)` in place; after the block they are as before."""
     if changes is None:
         yield
         return
@@ -266,7 +267,7 @@ def _changed(log_probs: Tensor, changes: Changes | None) -> Iterator[None]:
 
 @contextmanager
 def _lowered(log_probs: Tensor, changes: Changes) -> Iterator[None]:
-    """Lower the single entries in place; behind the block they are as before."""
+    """Lower the single entries in place; after the block they are as before."""
     if not len(changes.rows):
         yield
         return

@@ -45,14 +45,14 @@ class Family:
         config: the dataclass of its settings, an `AnyConfig`.
         plan: every weight of a config, in the order of the model's `state_dict`.
         build: a model with fresh weights.
-        runs_on_engine: whether `heed.engine` computes a model of this config, which then
-            translates without torch.
+        runs_on_engine: whether `heed.engine` can run a model of this config; it then translates
+            without torch.
         presets: settings by the names of sizes; each family has those of `heed.model.config`.
-        usual: settings for training that differ from the defaults of `config`, given whether both
-            sides share one vocabulary.
+        usual: settings for training that differ from the defaults of `config`; the argument is
+            whether both sides share one vocabulary.
         matrix_rate: factor on Muon's usual learning rate.
         counts_texts: whether its first weights are counted from the training texts
-            (`TorchNetwork.counted`), where others have first embeddings.
+            (`TorchNetwork.counted`); other families start from embeddings.
         marks_words: whether it reads `<bos>` in front of each word of a text.
         outline: a config with the weights of some settings, for counting operations before the
             corpus is known; takes the settings and the sizes of both vocabularies.
@@ -144,14 +144,15 @@ def _is_for_engine(config: ModelConfig | DecoderConfig) -> bool:
 
 
 def _usual_transformer(is_joint: bool) -> Mapping[str, Any]:
-    # With Muon and a short warm-up, post-norm hardly learns to read the source at these depths.
+    # With Muon and a short warm-up, models with post-norm of these depths hardly learn to read the
+    # source.
     return {"norm": "pre"} if is_joint else {"norm": "pre", "tied": "output"}
 
 
 def _outline_transformer(
     sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
 ) -> ModelConfig:
-    """Heads, positions and ties do not change how many weights a token meets."""
+    """Heads, positions and ties do not change the number of operations for a token."""
     return ModelConfig(**_outlined(sizes, OF_STACKS, src_vocab_size, tgt_vocab_size))
 
 

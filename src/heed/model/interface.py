@@ -1,7 +1,7 @@
 """The interface between a search and a model: NumPy arrays in, NumPy arrays out.
 
-These are protocols: any class with these methods can be decoded, be it a Transformer, an RNN or the
-int8 engine. `decodable.py` wraps a torch model; the searches are in `heed/decode/`.
+These are protocols: a search runs with any class that has these methods, such as a Transformer, an
+RNN or the int8 engine. `decodable.py` wraps a torch model; the searches are in `heed/decode/`.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,12 @@ Ids = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 State = Any
-"""What a model keeps between two steps of a search; a search passes it on and never reads it."""
+"""The state of a model between two steps of a search; a search passes it on, but never reads it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Changes:
-    """What a search changes in a model's log-probs before it takes the largest of them.
+    """Changes that a search makes to a model's log-probs before it takes the largest of them.
 
     Attributes:
         forbidden: ids that no row may choose, `(n_forbidden,)`.
@@ -41,11 +41,11 @@ class Changes:
 class NextTokens(Protocol):
     """Natural log-probs of the next token of each row, over the whole vocabulary.
 
-    `ArrayNextTokens` is the definition; models have faster ways to the same answers.
+    `ArrayNextTokens` is the reference implementation; models have faster ones.
 
     Attributes:
         n_rows: number of rows.
-        vocab_size: number of tokens that may come next.
+        vocab_size: number of tokens in the vocabulary.
     """
 
     n_rows: int
@@ -95,7 +95,7 @@ class Decodable(Protocol):
         Args:
             src: source ids, padded with the model's `pad_id`, `(n_sources, src_len)`.
             beam_size: rows that will continue each source.
-            required_ids: ids that each answer will contain, -1 for none, `(n_sources, n)`: a model
+            required_ids: ids that each target will contain, -1 for none, `(n_sources, n)`: a model
                 that computes only probable tokens must compute these too.
         """
         ...
@@ -113,11 +113,11 @@ class Decodable(Protocol):
         ...
 
     def extend(self, state: State, tokens: Ids) -> None:
-        """Advance every row by several tokens at once, as that many steps would.
+        """Advance every row by several tokens at once, equal to as many steps.
 
         Args:
             state: from `start`; changed in place.
-            tokens: the next of each row, `(rows, n_tokens)`.
+            tokens: the next tokens of each row, `(rows, n_tokens)`.
         """
         ...
 
@@ -155,7 +155,7 @@ class Inspectable(Decodable, Protocol):
         Args:
             src: source ids, padded, `(batch, src_len)`.
             tgt_in: target ids that start with `<bos>`, padded, `(batch, tgt_len)`.
-            layer: the only one that is wanted, negative numbers from the end; None = all.
+            layer: number of the only layer to return, negative from the end; None = all.
 
         Returns:
             The weights, first layer first, each `(batch, n_heads, tgt_len, src_len)`; an empty list
@@ -184,10 +184,10 @@ def layer_number(layer: int, n_layers: int) -> int:
 
 @runtime_checkable
 class PromptReader(Decodable, Protocol):
-    """A model that reads beginnings of unequal length at once: each of its rows has its own.
+    """A model that reads prompts of unequal length at once, one for each row.
 
     Attributes:
-        reads_prompts: whether this one does; not every setting allows it.
+        reads_prompts: whether this model does; not every setting allows it.
     """
 
     reads_prompts: bool
@@ -195,7 +195,7 @@ class PromptReader(Decodable, Protocol):
     def start_from(self, prompts: Ids) -> State:
         """Read the beginnings of targets without sources, one for each row.
 
-        A step then gives what it gives after `start` and as many tokens.
+        The next step gives the same as after `start` and a step for each of these tokens.
 
         Args:
             prompts: target ids, padded with the model's `pad_id`, `(rows, length)`.
@@ -222,7 +222,7 @@ class ArrayNextTokens:
     """`NextTokens` in an array.
 
     Args:
-        log_probs: `(rows, vocab_size)`; no method changes them for good.
+        log_probs: `(rows, vocab_size)`; every method leaves them as they were.
         find: finds the largest entries, as `largest` does.
     """
 
@@ -258,7 +258,7 @@ class ArrayNextTokens:
             log_probs[rows, ids] = entries
 
     def all_log_probs(self) -> Floats:
-        """A copy of everything, `(rows, vocab_size)`; see `NextTokens.all_log_probs`."""
+        """A copy of the log-probs, `(rows, vocab_size)`; see `NextTokens.all_log_probs`."""
         return self._log_probs.copy()
 
 

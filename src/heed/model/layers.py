@@ -41,7 +41,7 @@ class PostNorm(nn.Module):
 
 
 class PreNorm(nn.Module):
-    """x + Dropout(Sublayer(LayerNorm(x))): gradients have a road without any norm in it.
+    """x + Dropout(Sublayer(LayerNorm(x))): gradients have a path without any norm.
 
     Source: Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture".
     """
@@ -61,7 +61,7 @@ class PreNorm(nn.Module):
 
 
 class NoNorm(nn.Module):
-    """x + Dropout(Sublayer(x)): nothing keeps the sum of many sublayers small."""
+    """x + Dropout(Sublayer(x)): no norm limits the sum of many sublayers."""
 
     def __init__(
         self, d_model: int, *, dropout: float, eps: float, is_residual: bool = True
@@ -76,7 +76,7 @@ class NoNorm(nn.Module):
 
 
 Around = PostNorm | PreNorm | NoNorm
-"""What stands around a sublayer."""
+"""The connection around a sublayer."""
 
 RESIDUALS: dict[str, type[Around]] = {"post": PostNorm, "pre": PreNorm, "none": NoNorm}
 
@@ -115,7 +115,7 @@ class FeedForward(nn.Module):
 
 
 class SwiGLU(nn.Module):
-    """FFN(x) = (Swish(x W) ⊙ x V) W_2: a gate decides what each inner feature lets through.
+    """FFN(x) = (Swish(x W) ⊙ x V) W_2: each inner feature has a gate.
 
     Source: Shazeer 2020, "GLU Variants Improve Transformer", equation 6.
     """
@@ -196,7 +196,7 @@ class EncoderLayer(nn.Module):
         distances: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        """Refine new positions, which read all those in the cache and themselves.
+        """Refine new positions, which read those in the cache and each other.
 
         Args:
             x: `(rows, n_new, d_model)`.
@@ -220,7 +220,7 @@ class EncoderLayer(nn.Module):
 
 
 TargetReader = MultiHeadAttention | GatedConvolution | AverageAttention | SSRU
-"""How a decoder position reads those before it."""
+"""The sublayer by which a decoder position reads earlier ones."""
 
 
 class DecoderLayer(nn.Module):
@@ -244,11 +244,11 @@ class DecoderLayer(nn.Module):
             self.around_feed_forward = residual()
 
     def new_cache(self) -> Cache | RunningState:
-        """What `extend` keeps of the target."""
+        """An empty cache of the target, for `extend`."""
         return self.self_attention.new_cache()
 
     def project_memory(self, memory: Tensor, src_mask: Tensor | None = None) -> tuple[Tensor, ...]:
-        """What the target reads of a memory, computed once a source.
+        """Keys and values of a memory, or their sums, computed once a source.
 
         Args:
             memory: the encoder's output, `(batch, src_len, d_model)`.
@@ -268,7 +268,7 @@ class DecoderLayer(nn.Module):
         rotation: Rotation | None = None,
         distances: Tensor | None = None,
     ) -> Tensor:
-        """Refine all target positions at once; none sees a later one.
+        """Refine all target positions at once; none reads a later one.
 
         Args:
             x: `(batch, tgt_len, d_model)`.
@@ -301,11 +301,11 @@ class DecoderLayer(nn.Module):
         rotation: Rotation | None = None,
         distances: Tensor | None = None,
     ) -> Tensor:
-        """Refine the newest target position, with what earlier ones left in the cache.
+        """Refine the newest target position, which also reads the earlier ones in the cache.
 
         Args:
             x: `(n_sources * beam_size, 1, d_model)`.
-            cache: from `new_cache`; what is kept of the target so far.
+            cache: from `new_cache`; holds the target so far.
             memory_heads: from `project_memory`.
             src_mask: True at real source tokens, `(n_sources, 1, 1, src_len)`.
             rotation: rotary cosines and sines of this position.
@@ -316,7 +316,7 @@ class DecoderLayer(nn.Module):
         """
 
         def read_source(y: Tensor) -> Tensor:
-            # All beams of a source ask its memory together: no copy of the memory per beam.
+            # All beams of a source read its memory together: no copy of the memory per beam.
             n_sources = memory_heads[0].size(0)
             together = y.reshape(n_sources, -1, y.size(-1))
             return self.cross_attention.recall(together, memory_heads, src_mask).reshape(y.shape)

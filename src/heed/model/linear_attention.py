@@ -32,7 +32,7 @@ class Features(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """S and z, which has a column behind those of S: e^log_scale · values.
+    """S and z, which is the last column: e^log_scale · values.
 
     Attributes:
         values: `(batch, n_heads, n_features, d_v + 1)`.
@@ -44,7 +44,7 @@ class Sums(NamedTuple):
 
 
 class RunningSums:
-    """What a decoder keeps of the positions so far: as much after a thousand as after one.
+    """The sums over the positions so far; their size does not grow.
 
     Attributes:
         length: number of positions.
@@ -78,7 +78,7 @@ def elu_features(x: Tensor) -> Features:
 def favor_features(x: Tensor, directions: Tensor) -> Features:
     """φ_i(x) = exp(w_i·x' - |x'|²/2) / √m with x' = x / d_k^¼, so that E φ(q)·φ(k) = e^(q·k/√d_k).
 
-    1/√m, and the scale of a query, are the same above and below the fraction: they are left out.
+    1/√m and the scale of a query are left out: they cancel in the fraction.
 
     Args:
         x: queries or keys, `(batch, n_heads, length, d_k)`.
@@ -114,7 +114,7 @@ def draw_directions(directions: Tensor) -> Tensor:
 
 
 def readable(key: Features, mask: Tensor | None) -> Features:
-    """Features of keys where those under the mask `(batch, 1, 1, k_len)` are zero."""
+    """Features of keys, zero where the mask `(batch, 1, 1, k_len)` is False."""
     if mask is None:
         return key
     hidden = ~mask.mT
@@ -140,20 +140,20 @@ def summed(key: Features, value: Tensor) -> Sums:
 
 
 def read(query: Tensor, sums: Sums) -> Tensor:
-    """Let each query read what was summed.
+    """Let each query read the sums.
 
     Args:
         query: values of their features, `(batch, n_heads, q_len, n_features)`.
         sums: of all keys.
 
     Returns:
-        `(batch, n_heads, q_len, d_v)`; 0 where there was no key.
+        `(batch, n_heads, q_len, d_v)`; 0 if there was no key.
     """
     return _divided(query @ sums.values)
 
 
 def advance(query: Tensor, key: Features, value: Tensor, sums: Sums | None) -> tuple[Tensor, Sums]:
-    """Let new positions read those in `sums`, and each other up to their own.
+    """Let new positions read those in `sums`, and the new ones up to their own.
 
     Args:
         query: values of their features, `(batch, n_heads, n_new, n_features)`.
@@ -223,7 +223,7 @@ def weights_of(query: Tensor, key: Features, mask: Tensor | None) -> Tensor:
         mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`.
 
     Returns:
-        `(batch, n_heads, q_len, k_len)`; a row that may read nothing is 0.
+        `(batch, n_heads, q_len, k_len)`; a row whose keys are all masked is 0.
     """
     products = query @ key.values.mT
     if mask is not None:
@@ -239,25 +239,25 @@ def weights_of(query: Tensor, key: Features, mask: Tensor | None) -> Tensor:
 
 
 def _with_ones(value: Tensor) -> Tensor:
-    """Values `(…, d_v)` and a 1, whose sum is that of the weights."""
+    """Values `(…, d_v)` and a column of ones, whose weighted sum is that of the weights."""
     return F.pad(_precise(value), (0, 1), value=1.0)
 
 
 def _precise(x: Tensor) -> Tensor:
-    """Sums over a whole sequence need the bits of float32 at least."""
+    """As float32 at least: sums over a whole sequence need its precision."""
     return x if x.dtype == torch.float64 else x.float()
 
 
 def _divided(sums: Tensor) -> Tensor:
-    """Weighted sums of values by the sum of weights behind them; 0 where nothing was read."""
+    """Weighted sums of values, divided by the sum of weights after them; 0 without any key."""
     total = sums[..., -1:]
     return sums[..., :-1] / total.masked_fill(total == 0, 1.0)
 
 
 def _blocks(x: Tensor | None) -> Iterable[Tensor | None]:
-    """Cut `(batch, n_heads, length, width)` into blocks of positions; None has any number of them.
+    """Cut `(batch, n_heads, length, width)` into blocks of positions; None repeats None.
 
-    Not by slices: the gradient of each would be as long as the sequence.
+    Slices are avoided: the gradient of each would be as long as the sequence.
     """
     return itertools.repeat(None) if x is None else torch.split(x, BLOCK, dim=2)
 

@@ -24,7 +24,7 @@ def padding_mask(ids: Tensor, pad_id: int) -> Tensor | None:
 
 
 def causal_mask(q_len: int, k_len: int, device: torch.device | None = None) -> Tensor:
-    """Let position `t` read positions up to and including `t`: no peeking at the future.
+    """Let position `t` read positions up to and including `t`, none after it.
 
     When `k_len > q_len`, the queries are the last `q_len` positions.
 
@@ -50,7 +50,7 @@ def prefix_mask(length: int, n_prefix: int, device: torch.device | None = None) 
 
 
 def both(first: Tensor | None, second: Tensor | None) -> Tensor | None:
-    """What both masks allow; None allows everything."""
+    """The intersection of two masks; None allows everything."""
     if first is None:
         return second
     return first if second is None else first & second

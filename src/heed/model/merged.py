@@ -42,7 +42,7 @@ class MergedDecoderLayer(nn.Module):
             self.around_feed_forward = residual()
 
     def new_cache(self) -> Cache:
-        """What `extend` keeps of the target."""
+        """An empty cache of the target, for `extend`."""
         return self.joint_attention.new_cache()
 
     def project_memory(self, memory: Tensor, src_mask: Tensor | None = None) -> tuple[Tensor, ...]:
@@ -65,7 +65,7 @@ class MergedDecoderLayer(nn.Module):
         rotation: Rotation | None = None,
         distances: Tensor | None = None,
     ) -> Tensor:
-        """Refine all target positions at once; none sees a later one.
+        """Refine all target positions at once; none reads a later one.
 
         Args:
             x: `(batch, tgt_len, d_model)`.
@@ -97,7 +97,7 @@ class MergedDecoderLayer(nn.Module):
         rotation: Rotation | None = None,
         distances: Tensor | None = None,
     ) -> Tensor:
-        """Refine the newest target position, with what earlier ones left in the cache.
+        """Refine the newest target position, which also reads the earlier ones in the cache.
 
         Args:
             x: `(n_sources * beam_size, 1, d_model)`.
@@ -119,7 +119,7 @@ class MergedDecoderLayer(nn.Module):
         return self._finished(self.around_joint(see(self, "in", x), read))
 
     def _keys_and_values(self, x: Tensor, names: tuple[str, str]) -> tuple[Tensor, Tensor]:
-        """Of one side, `(batch, k_len, d_model)` → each `(batch, n_heads, k_len, d_k or d_v)`."""
+        """One side: `(batch, k_len, d_model)` → each `(batch, n_heads, k_len, d_k or d_v)`."""
         key, value = self.joint_attention.keys_and_values(x)
         module = self.joint_attention
         return see(module, names[0], key), see(module, names[1], value)
@@ -134,7 +134,7 @@ class MergedDecoderLayer(nn.Module):
         is_causal: bool = False,
         distances: Tensor | None = None,
     ) -> Tensor:
-        # All beams of a source read it, each beside a target of its own.
+        # All beams of a source read it, each together with its own target.
         beam_size = len(y) // max(1, len(memory_heads[0]))
         key, value = (
             torch.cat([of_memory.repeat_interleave(beam_size, dim=0), of_target], dim=2)

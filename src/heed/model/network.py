@@ -1,4 +1,4 @@
-"""What training and search need of a model in torch: the class that each family's model extends."""
+"""The base class of each family's model in torch: the methods that training and search call."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -19,19 +19,19 @@ class TorchNetwork(nn.Module):
     """A model that scores target tokens, in one pass or step by step.
 
     A family implements `forward`, `start`, `step` and `select`, and sets `output`.
-    `heed.model.decodable` gives it to the searches.
+    `heed.model.decodable` wraps it for the searches.
 
     Args:
         plan: its weights, as its family lists them.
         pad_id: id of `<pad>`.
 
     Attributes:
-        config: what `heed.model.build.build_model` made it from.
+        config: the config from which `heed.model.build.build_model` made it.
         output: linear map to the target vocabulary; may share the embedding's matrix. Parameters
             have the order of their modules, so a family sets it where its plan has it.
-        is_recomputing: in training, keep only the inputs of each of `layers` and compute their
-            inside again on the way back: less memory, a third more work, equal gradients (Chen et
-            al. 2016, "Training Deep Nets with Sublinear Memory Cost").
+        is_recomputing: in training, keep only the inputs of each of `layers` and compute the layer
+            again in the backward pass: less memory, a third more work, equal gradients (Chen et al.
+            2016, "Training Deep Nets with Sublinear Memory Cost").
         reads_prompts: whether it has `start_from`.
     """
 
@@ -71,7 +71,7 @@ class TorchNetwork(nn.Module):
         """Read beginnings of targets without sources, one for each row.
 
         Args:
-            prompts: target ids, padded behind, `(rows, length)`.
+            prompts: target ids, padded at the end, `(rows, length)`.
         """
         raise NotImplementedError
 
@@ -92,7 +92,7 @@ class TorchNetwork(nn.Module):
 
         Args:
             state: from `start`; changed in place.
-            tokens: the next of each row, `(rows, n_tokens)`.
+            tokens: the next tokens of each row, `(rows, n_tokens)`.
         """
         for column in tokens.unbind(1):
             self.step(state, column)
@@ -108,7 +108,7 @@ class TorchNetwork(nn.Module):
         raise NotImplementedError
 
     def counted(self, texts: Iterable[tuple[Tensor, Tensor | None]]) -> dict[str, Tensor]:
-        """First weights that follow from the training texts; few families have any.
+        """Initial weights that are counted from the training texts; few families have any.
 
         Args:
             texts: batches of source ids and of their masks, as `forward` has them.
@@ -119,7 +119,7 @@ class TorchNetwork(nn.Module):
         return {}
 
     def through(self, layer: nn.Module, *inputs: Tensor | Rotation | int | None) -> Tensor:
-        """Run a layer in training as is set; its output is `(batch, length, d_model)`."""
+        """Run a layer, recomputing it if set so; its output is `(batch, length, d_model)`."""
         is_learning = self.training and torch.is_grad_enabled()
         refined: Tensor
         if self.is_recomputing and is_learning:
@@ -131,14 +131,14 @@ class TorchNetwork(nn.Module):
 
     def logits(self, states: Tensor) -> Tensor:
         """Scores of every target piece before softmax: `(…, d_model)` → `(…, tgt_vocab_size)`."""
-        # At least in float32, whatever the layers compute in: logits of 8 bits are often equal.
+        # In float32 or wider, whatever the layers compute in: logits of 8 bits are often equal.
         wide = torch.promote_types(states.dtype, torch.float32)
         weight_and_bias = self._wide_output or self.output.parameters()
         logits = F.linear(states.to(wide), *(each.to(wide) for each in weight_and_bias))
         return see(self, "logits", logits.float())
 
     def keep_wide_output(self) -> None:
-        """Keep the output layer as it is now, for a model whose numbers get fewer bits."""
+        """Keep a copy of the output layer as it is now, before the model gets fewer bits."""
         self._wide_output = tuple(each.detach().clone() for each in self.output.parameters())
 
     def teacher_forced(self, src: Tensor, tgt_in: Tensor) -> Tensor:
@@ -156,7 +156,7 @@ class TorchNetwork(nn.Module):
     def source_attention(self, src: Tensor, tgt_in: Tensor) -> list[Tensor]:
         """Attention weights from target to source in one pass, in each layer that has them.
 
-        Where one softmax is over source and target, the weights of the source are as they are: they
+        If one softmax covers source and target, the weights of the source are not rescaled: they
         sum to less than 1.
 
         Args:

@@ -1,4 +1,4 @@
-"""Every weight of the Transformer, written down once: name, shape, role, blocks, ties.
+"""Every weight of the Transformer, listed once: name, shape, role, blocks, ties.
 
 The shapes in a file, the engine's matrices, the optimizer's groups and the operations of a training
 step follow from this table. `build.py` makes the modules of these names; a test compares the two.
@@ -29,7 +29,7 @@ class Block:
     Attributes:
         name: `query`, `key`, `value`, `gate`, …; "" for a matrix that is not fused.
         n_rows: how many rows.
-        met_by: the tokens that are multiplied with it: of the source, of the target or of both.
+        met_by: the tokens that it multiplies: of the source, of the target or of both.
             Keys and values of cross-attention are computed once for each source token.
     """
 
@@ -48,7 +48,7 @@ class Weight:
         role: `table` (embeddings), `positions` (a learned table), `matrix`, `bias`, `norm` (gain or
             bias of a LayerNorm), `output` (the map to the target vocabulary), `fixed` (drawn or
             counted once and never trained), `n_grams` (vectors of hashed n-grams).
-        side: the tokens that meet it; of a fused matrix whose blocks differ, those of the query.
+        side: the tokens that it multiplies; for a fused matrix with both, those of the query.
         blocks: the rows of a matrix or bias, first to last; one block unless it is fused.
         tied_to: the name of the weight it is the same tensor as, or None.
     """
@@ -72,7 +72,7 @@ def transformer_plan(config: ModelConfig) -> list[Weight]:
 
 
 def decoder_plan(config: DecoderConfig) -> list[Weight]:
-    """Every weight of this decoder-only model: source and target tokens meet all of them."""
+    """Every weight of this decoder-only model; each multiplies source and target tokens."""
     return _shared(with_ties(_decoder_weights(config), config.tied), config)
 
 
@@ -163,7 +163,7 @@ def _one_stack(config: OneStackConfig, name: str, side: Side) -> Iterator[Weight
         yield from _layer(config, f"{name}.{layer}.", side, cross=False)
     if config.norm == "pre":
         yield from _norm(config, f"{name}_norm", side)
-    # Its rows are pieces of the one vocabulary, which has the name of the source's.
+    # Its rows are pieces of the one vocabulary, which is named as that of the source.
     n_pieces = config.tgt_vocab_size
     yield Weight("output.weight", (n_pieces, width), "output", "src", (Block("", n_pieces, "tgt"),))
 
@@ -176,7 +176,7 @@ def _embedding(config: ModelConfig, side: Side, vocab_size: int) -> Iterator[Wei
 
 
 def _layer(config: LayerConfig, prefix: str, side: Side, *, cross: bool) -> Iterator[Weight]:
-    """An encoder or decoder layer: its sublayers, then the norm around each of them."""
+    """An encoder or decoder layer: its sublayers, then the norm of each of them."""
     is_merged = cross and isinstance(config, ModelConfig) and config.decoder_attention == "merged"
     if is_merged:
         yield from _attention(config, f"{prefix}joint_attention", side, memory="both")

@@ -31,7 +31,7 @@ def sinusoidal_table(n_positions: int, d_model: int) -> Tensor:
 
 
 def sinusoidal_halves_table(n_positions: int, d_model: int) -> Tensor:
-    """The same numbers with all sines before all cosines, as tensor2tensor and Marian lay them out.
+    """The same numbers with all sines before all cosines, as in tensor2tensor and Marian.
 
     Returns:
         One row a position, `(n_positions, d_model)`.
@@ -41,9 +41,9 @@ def sinusoidal_halves_table(n_positions: int, d_model: int) -> Tensor:
 
 
 def absolute_table(n_positions: int, d_model: int) -> Tensor:
-    """PE(pos) = (pos, 0, …, 0): the number itself, as one more coordinate of the token.
+    """PE(pos) = (pos, 0, …, 0): the number itself, added to the first feature of the token.
 
-    Not the same number in all features: a LayerNorm, which takes off their mean, would take it off.
+    Only in one feature: LayerNorm subtracts the mean of all and would remove a number in all.
 
     Returns:
         One row a position, `(n_positions, d_model)`; the values grow without bound.
@@ -71,7 +71,7 @@ def seed1_table(n_positions: int, d_model: int) -> Tensor:
 
 
 def normalized(table: Tensor) -> Tensor:
-    """PE(pos) / (|PE(pos)| + 10⁻⁸): each row has length 1, a row of zeros stays.
+    """PE(pos) / (|PE(pos)| + 10⁻⁸): each row has length 1, except a row of zeros.
 
     Args:
         table: `(n_positions, d_model)`.
@@ -107,7 +107,7 @@ def rotate(x: Tensor, rotation: Rotation) -> Tensor:
 
 
 def _angles(n_positions: int, width: int) -> Tensor:
-    # float64: at position 5000 float32 angles are off by 3e-4 already.
+    # float64: float32 angles are wrong by 3e-4 at position 5000.
     positions = torch.arange(n_positions, dtype=torch.float64)
     pairs = torch.arange(0, width, 2, dtype=torch.float64)
     return torch.outer(positions, torch.exp(pairs * (-math.log(10000.0) / width)))
@@ -119,7 +119,7 @@ def _end(x: Tensor, offset: int | Tensor) -> int:
 
 
 def _read(table: Tensor, length: int, offset: int | Tensor) -> Tensor:
-    """Rows `offset …` of a table, `(length, d_model)`; `(batch, length, d_model)` of each row's."""
+    """Rows `offset …` of a table, `(length, d_model)`; `(batch, length, d_model)` of offsets."""
     if isinstance(offset, int):
         return table[offset : offset + length]
     places = offset[:, None] + torch.arange(length, device=table.device)
@@ -127,7 +127,7 @@ def _read(table: Tensor, length: int, offset: int | Tensor) -> Tensor:
 
 
 class NoPositions(nn.Module):
-    """No notion of order: attention sees a bag of tokens."""
+    """No positions: attention reads an unordered set of tokens."""
 
     def __init__(self, d_model: int, d_k: int, max_positions: int) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class NoPositions(nn.Module):
 
 
 class SinusoidalPositions(nn.Module):
-    """Adds fixed waves; works at any length."""
+    """Adds fixed sines and cosines; works at any length."""
 
     make_table = staticmethod(sinusoidal_table)
 
@@ -162,11 +162,11 @@ class SinusoidalPositions(nn.Module):
     def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
         """Add the rows of positions `offset …` to `x`, `(batch, length, d_model)`.
 
-        Several offsets are one for each row; positions below 0 get the row of 0.
+        An offset may be one number or one for each row; positions below 0 get the row of 0.
         """
         end = _end(x, offset)
         if end > self.table.size(0):
-            # A table made under inference_mode could take no part in training afterwards.
+            # A table made under inference_mode could not be used in training afterwards.
             with torch.inference_mode(False):
                 self.table = self._rows(2 * end).to(self.table)
         return x + _read(self.table, x.size(1), offset)
@@ -185,19 +185,19 @@ class SinusoidalPositions(nn.Module):
 
 
 class SinusoidalHalvesPositions(SinusoidalPositions):
-    """The same waves in the layout of Marian."""
+    """The same sines and cosines in the layout of Marian."""
 
     make_table = staticmethod(sinusoidal_halves_table)
 
 
 class AbsolutePositions(SinusoidalPositions):
-    """The position's number instead of waves."""
+    """The position's number instead of sines and cosines."""
 
     make_table = staticmethod(absolute_table)
 
 
 class Seed1Positions(SinusoidalPositions):
-    """Waves of other frequencies, see `seed1_table`."""
+    """Sines and cosines of other frequencies; see `seed1_table`."""
 
     make_table = staticmethod(seed1_table)
 
@@ -213,7 +213,7 @@ class LearnedPositions(nn.Module):
     def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
         """Add the rows of positions `offset …` to `x`, `(batch, length, d_model)`.
 
-        Several offsets are one for each row; positions below 0 get the row of 0.
+        An offset may be one number or one for each row; positions below 0 get the row of 0.
         """
         end = _end(x, offset)
         if end > self.table.size(0):
@@ -252,7 +252,7 @@ class RotaryPositions(nn.Module):
         """Cosines and sines of positions `offset …`, each `(length, d_k)`."""
         end = offset + length
         if end > self.cosines.size(0):
-            # A table made under inference_mode could take no part in training afterwards.
+            # A table made under inference_mode could not be used in training afterwards.
             with torch.inference_mode(False):
                 cosines, sines = rotary_table(2 * end, self.d_k)
                 self.cosines, self.sines = cosines.to(self.cosines), sines.to(self.sines)
@@ -280,7 +280,7 @@ class RelativePositions(nn.Module):
         return None
 
     def distances(self, n_queries: int, n_keys: int, offset: int = 0) -> Tensor | None:
-        """How far behind each query each key stands; negative in front of it.
+        """The position of each key minus that of each query.
 
         Args:
             n_queries: number of queries; the first is at position `offset`.

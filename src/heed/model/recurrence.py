@@ -1,6 +1,6 @@
 """Recurrent sublayers in the place of the decoder's self-attention.
 
-Attention reads all target tokens again for each new one. These two keep one vector instead, so a
+Attention reads all earlier target tokens for each new one. These two keep one vector instead, so a
 step of decoding takes the same time and memory at any length. In training all positions are
 computed together.
 """
@@ -53,10 +53,10 @@ def gated_sum(forget: Tensor, candidate: Tensor) -> Tensor:
 
 
 class _GatedSum(torch.autograd.Function):
-    """Two passes over the positions; in between whole tensors.
+    """One loop over the positions forward and one backward, with whole tensors in between.
 
-    One core, 64 x 32 x 256, there and back: 2.6 ms. Autograd through the same loop takes 11.2 ms,
-    and log2(length) passes over whole tensors (Hillis and Steele 1986) 12.8 ms.
+    On one core, 64 x 32 x 256, both take 2.6 ms. Autograd through the same loop takes 11.2 ms, and
+    log2(length) passes over whole tensors (Hillis and Steele 1986) take 12.8 ms.
     """
 
     @staticmethod
@@ -70,7 +70,7 @@ class _GatedSum(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-        """d_t = ∂L/∂c_t of all that c_t changes: g_t + f_{t+1} ⊙ d_{t+1}."""
+        """d_t = ∂L/∂c_t, also through later positions: g_t + f_{t+1} ⊙ d_{t+1}."""
         forget, candidate, summed = ctx.saved_tensors
         total = grad.clone()
         for t in range(forget.size(1) - 1, 0, -1):
@@ -81,14 +81,14 @@ class _GatedSum(torch.autograd.Function):
 
 
 class AverageAttention(nn.Module):
-    """Each position reads the mean of all so far, and gates weigh it against the position itself.
+    """Each position reads the mean of all so far; gates weigh it against the position itself.
 
     g_j = FFN(ḡ_j), [i_j; f_j] = σ(W [x_j; g_j] + b), h_j = i_j ⊙ x_j + f_j ⊙ g_j.
 
     It has the methods of `MultiHeadAttention` that a decoder layer calls on itself.
 
     Args:
-        d_model: width of what comes in and goes out.
+        d_model: width of the input and the output.
         feed_forward: FFN, or the identity.
         bias: whether the gates add a bias.
 
@@ -112,7 +112,7 @@ class AverageAttention(nn.Module):
 
         Args:
             x: `(batch, length, d_model)`.
-            is_causal: always so, which also hides the padding behind a target.
+            is_causal: always so, which also hides the padding after a target.
             rotation: not used.
             distances: not used.
 
@@ -122,7 +122,7 @@ class AverageAttention(nn.Module):
         return self._gated(x, running_mean(x))
 
     def new_cache(self) -> RunningState:
-        """The state before the first token: a sum of nothing."""
+        """The state before the first token: an empty sum."""
         return RunningState()
 
     def extend(
@@ -133,7 +133,7 @@ class AverageAttention(nn.Module):
         *,
         distances: Tensor | None = None,
     ) -> Tensor:
-        """The newest position, with the sum of those before it.
+        """Compute the newest position from the sum of those before it.
 
         Args:
             x: the newest position, `(rows, 1, d_model)`.
@@ -156,7 +156,7 @@ class AverageAttention(nn.Module):
 
 
 class SSRU(nn.Module):
-    """A recurrent unit whose only product with a matrix is of its input.
+    """A recurrent unit that multiplies only its input with a matrix, not its state.
 
     f_t = σ(W_f x_t + b_f), c_t = f_t ⊙ c_{t-1} + (1 - f_t) ⊙ (W x_t + b), o_t = max(0, c_t).
 
@@ -164,7 +164,7 @@ class SSRU(nn.Module):
     the methods of `MultiHeadAttention` that a decoder layer calls on itself.
 
     Args:
-        d_model: width of what comes in and goes out.
+        d_model: width of the input and the output.
         bias: whether the linear maps add a bias.
 
     Source: Kim et al. 2019, section 3.1, after Lei et al. 2018, "Simple Recurrent Units".
@@ -186,7 +186,7 @@ class SSRU(nn.Module):
 
         Args:
             x: `(batch, length, d_model)`.
-            is_causal: always so, which also hides the padding behind a target.
+            is_causal: always so, which also hides the padding after a target.
             rotation: not used.
             distances: not used.
 
@@ -207,7 +207,7 @@ class SSRU(nn.Module):
         *,
         distances: Tensor | None = None,
     ) -> Tensor:
-        """The newest position, with the state that those before it left.
+        """Compute the newest position from the state after those before it.
 
         Args:
             x: the newest position, `(rows, 1, d_model)`.

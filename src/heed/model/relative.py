@@ -14,8 +14,8 @@ from torch import Tensor, nn
 def alibi_slopes(n_heads: int) -> list[float]:
     """m_h = 2^(-8h/n), h = 1 … n: a geometric series that ends with 1/256, for n a power of two.
 
-    Other numbers of heads take that of the power of two below, then every other slope of the power
-    of two above, as the authors' code does.
+    Other numbers of heads take the series of the power of two below, then every other slope of the
+    power of two above, as the authors' code does.
 
     Source: Press et al. 2022, section 3 and the code beside it.
     """
@@ -26,7 +26,7 @@ def alibi_slopes(n_heads: int) -> list[float]:
 
 
 class AlibiBias(nn.Module):
-    """-m_h |i - j| for each head: the further away a key, the less weight.
+    """-m_h |i - j| for each head: the more distant a key, the less weight.
 
     Source: Press et al. 2022, "Train Short, Test Long: Attention with Linear Biases Enables Input
     Length Extrapolation", section 3; symmetric where both directions are read.
@@ -39,10 +39,10 @@ class AlibiBias(nn.Module):
         self.register_buffer("slopes", slopes, persistent=False)
 
     def bias(self, query: Tensor, distances: Tensor) -> Tensor:
-        """What is added to the scores.
+        """The bias that is added to the scores.
 
         Args:
-            query: gives the kind of the numbers, `(batch, n_heads, q_len, d_k)`.
+            query: gives the dtype, `(batch, n_heads, q_len, d_k)`.
             distances: whole numbers, `(q_len, n_keys)`.
 
         Returns:

@@ -1,6 +1,6 @@
 """What each named tensor is: its axes, the operation that makes it, and the formula.
 
-`trace.py` gives the names; the tests hold these tables against the tensors of every family with
+`trace.py` gives the names; the tests compare these tables with the tensors of every family with
 every option.
 """
 
@@ -17,7 +17,7 @@ from heed.model.plan import LayerConfig
 from heed.model.recurrent.config import RecurrentConfig
 
 BOTH = "src+tgt"
-"""The axis of a sequence that is the source with the target behind it."""
+"""The axis of a sequence that is the source followed by the target."""
 
 Row = tuple[str, str, str]
 """Operation, formula and axes; {q} and {k} are the sequences of queries and of keys."""
@@ -31,8 +31,8 @@ class Stage:
 
     Attributes:
         kind: the kind of its module, a dot and its own name: `attention.weights`.
-        operation: what makes it, in a few words.
-        formula: the same as a formula; X is what comes in.
+        operation: the operation that makes it, in a few words.
+        formula: the same as a formula; X is the input.
         axes: names of its axes, without the batch.
     """
 
@@ -51,7 +51,7 @@ class Stages:
         has_table: False for a model of image patches, which has no table of tokens.
 
     Attributes:
-        rows: by kind, what every kind of tensor is that this family may have.
+        rows: by kind, every kind of tensor that this family may have.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Stages:
         """What the tensor of this name is.
 
         Raises:
-            KeyError: no module of this model names a tensor so.
+            KeyError: no module of this model has a tensor of this name.
         """
         module, _, last = _NUMBER.sub("", name).rpartition(".")
         kind = f"{self._kind_of(module)}.{last}"
@@ -101,7 +101,7 @@ class Stages:
 
 
 _NUMBER = re.compile(r"\.\d+$")
-"""Of the memories, where there are several."""
+"""Of the memories, if there are several."""
 _KINDS = {
     r"^$": "network",
     r"embed(_src|_tgt)?$": "embedding",
@@ -116,7 +116,7 @@ _KINDS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Family:
-    """What the stages of a family are.
+    """The stages of a family.
 
     Attributes:
         rows: of a config.
@@ -140,7 +140,7 @@ def _two_stacks(module: str, last: str) -> tuple[str, str]:
 
 
 def _one_decoder(module: str, last: str) -> tuple[str, str]:
-    """One stack over the source and the target behind it."""
+    """One stack over the source and the target after it."""
     if module.startswith("decoder"):
         return BOTH, BOTH
     is_src = last.startswith("src_") or last == "embedded_src"
@@ -266,13 +266,13 @@ def _transformer(config: ModelConfig) -> Table:
         **_of_layers(config),
         **_target_readers(config),
         **_output("tgt ", "LayerNorm(X)" if config.norm == "pre" else "X", config.tied != "none"),
-        # With cross_from = same there is one for each layer, with its number behind.
+        # With cross_from = same there is one for each layer, and its number follows the name.
         "network.memory": ("output of the encoder", f"M = {memory}", "src d_model"),
     }
 
 
 def _target_readers(config: ModelConfig) -> Table:
-    """What may stand in the place of a decoder's self-attention."""
+    """The sublayers that can replace a decoder's self-attention."""
     gates = _with_bias("[i, f] = σ([X, G] W + b)", config)
     mean = "ḡ_j = (x_1 + … + x_j) / j"
     forget, candidate = (

@@ -1,8 +1,9 @@
-"""Look inside a model: `see` names a tensor and returns it, or what an edit puts in its place.
+"""Look inside a model: `see` names a tensor and returns it, or the tensor that replaces it.
 
-Modules call `see(self, "query", tensor)` at every value the paper names, and go on with what it
-returns. Without a listener that costs one comparison. Inside `listening` and `editing`, a function
-gets the module's name in the model, a dot and the value's name: `decoder.0.cross_attention.query`.
+Modules call `see(self, "query", tensor)` for every value that the paper names, and continue with
+the result. Without a listener that costs one comparison. Inside `listening` and `editing`, a
+function gets the module's name in the model, a dot and the value's name:
+`decoder.0.cross_attention.query`.
 The modules' names are those of `plan.py`; `stages.py` says what each value is.
 """
 
@@ -23,7 +24,7 @@ Hear = Callable[[str, Tensor], None]
 Edit = Callable[[Tensor], Tensor]
 _Change = Callable[[str, Tensor], Tensor]
 
-# Dynamo can guard a number, and comparing one is cheaper than asking the context.
+# Dynamo can guard a number, and comparing one is cheaper than reading the context variable.
 _n_listeners = 0
 _count = Lock()
 _listeners: ContextVar[tuple[tuple[dict[int, str], _Change], ...]] = ContextVar(
@@ -35,12 +36,12 @@ def see(module: nn.Module, name: str, tensor: Tensor) -> Tensor:
     """Pass a tensor to the listeners and edits of the model that `module` belongs to.
 
     Args:
-        module: that computes the tensor.
-        name: of the tensor in the module.
-        tensor: any.
+        module: the module that computes the tensor.
+        name: the tensor's name in the module.
+        tensor: any tensor.
 
     Returns:
-        The tensor itself, or what an edit put in its place.
+        The tensor itself, or the one that an edit puts in its place.
     """
     if _n_listeners:
         for names, change in _listeners.get():
@@ -60,7 +61,7 @@ def is_heard(module: nn.Module) -> bool:
 def listening(model: nn.Module, hear: Hear) -> Iterator[None]:
     """Call `hear` with the name and value of every tensor that passes `see` in this thread.
 
-    The tensors are the model's own: copy what is kept beyond the call, because memory is reused.
+    The tensors are the model's own: copy those you keep, because their memory is reused.
 
     Args:
         model: the module at which names begin.
@@ -77,10 +78,10 @@ def listening(model: nn.Module, hear: Hear) -> Iterator[None]:
 
 @contextmanager
 def editing(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
-    """Replace tensors by functions of them; everything behind them is computed from the new ones.
+    """Replace tensors by functions of them; later tensors are computed from the new ones.
 
-    Blocks may be nested: what the outer ones leave, the inner ones get. A listener inside the block
-    gets the new tensors.
+    Blocks may be nested: the inner edits get the results of the outer ones. A listener inside the
+    block gets the new tensors.
 
     Args:
         model: the module at which names begin.
@@ -126,7 +127,7 @@ def editing(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
 
 @contextmanager
 def recording(model: nn.Module, *names: str) -> Iterator[dict[str, Tensor]]:
-    """Keep the latest tensor of each name that `model` shows inside the block.
+    """Keep the latest tensor of each name that `model` computes inside the block.
 
     Args:
         model: the module at which names begin.

@@ -64,7 +64,7 @@ class Embedding(nn.Module):
         Args:
             ids: `(batch, length)`.
             offset: position of the first, or of the first of each row, `(batch,)`.
-            names: of the tensors, which differ where one module embeds both sides.
+            names: names of the tensors, which differ if one module embeds both sides.
 
         Returns:
             `(batch, length, d_model)`.
@@ -142,7 +142,7 @@ class Transformer(TorchNetwork):
 
         Returns:
             The memory each decoder layer reads, each `(batch, src_len, d_model)`: the last encoder
-            layer's output every time (Vaswani et al. 2017, figure 1), or each layer's own.
+            layer's output every time (Vaswani et al. 2017, figure 1), or that of the same layer.
         """
         x, rotation = self.embed_src(src), self.embed_src.rotation(src.size(1))
         distances = self.embed_src.distances(src.size(1), src.size(1))
@@ -163,7 +163,7 @@ class Transformer(TorchNetwork):
         """Refine all target positions in one pass (teacher forcing).
 
         Args:
-            tgt_in: target ids that start with `<bos>`, `(batch, tgt_len)`. Padding behind the
+            tgt_in: target ids that start with `<bos>`, `(batch, tgt_len)`. Padding after the
                 target needs no mask: the causal mask hides it.
             memories: from `encode`.
             src_mask: True at real source tokens, `(batch, 1, 1, src_len)`, or None.

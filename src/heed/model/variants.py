@@ -41,7 +41,7 @@ class UnscaledAttention(MultiHeadAttention):
 
 
 class CosineAttention(MultiHeadAttention):
-    """softmax(√d_k cos(q, k)) v: only directions count.
+    """softmax(√d_k cos(q, k)) v: only the directions of queries and keys matter.
 
     Source: Graves et al. 2014, "Neural Turing Machines", equations 5 and 6; there a key strength is
     learned in the place of √d_k.
@@ -55,7 +55,7 @@ class CosineAttention(MultiHeadAttention):
 
 
 class GaussianAttention(MultiHeadAttention):
-    """softmax(-|q - k|² / (2 √d_k)) v: a query reads the keys near it.
+    """softmax(-|q - k|² / (2 √d_k)) v: the nearer a key, the larger its weight.
 
     |q - k|² = |q|² - 2 q·k + |k|², and |q|² is the same for all keys, so the softmax is that of
     (q·k - |k|²/2) / √d_k.
@@ -74,7 +74,7 @@ class GaussianAttention(MultiHeadAttention):
 class LinearAttention(MultiHeadAttention):
     """φ(q)·φ(k) v / Σ φ(q)·φ(k) with φ(x) = elu(x) + 1: no softmax, and linear time.
 
-    A mask is of keys alone, `(batch, 1, 1, k_len)`; masked keys count as zero.
+    A mask is for keys only, `(batch, 1, 1, k_len)`; the features of masked keys are zero.
 
     Source: Katharopoulos et al. 2020, "Transformers are RNNs".
     """
@@ -93,7 +93,7 @@ class LinearAttention(MultiHeadAttention):
         is_causal: bool = False,
         distances: Tensor | None = None,
     ) -> Tensor:
-        """As `MultiHeadAttention.attend_heads`; there are no scores for distances to add to."""
+        """As `MultiHeadAttention.attend_heads`, without distances: there are no scores."""
         with _without_autocast(query):
             asked, offered = self.features(query).values, readable(self.features(key), mask)
             if is_causal or is_heard(self):
@@ -103,7 +103,7 @@ class LinearAttention(MultiHeadAttention):
         return self._projected(context.to(query.dtype))
 
     def new_cache(self, n_prefix: int = 0) -> Cache:
-        """What `extend` keeps of a sequence: sums."""
+        """Empty sums of a sequence, for `extend`."""
         return RunningSums()
 
     def extend(
@@ -168,7 +168,7 @@ class LinearAttention(MultiHeadAttention):
         mask: Tensor | None,
         n_prefix: int | None,
     ) -> Tensor:
-        """Causally behind a prefix, or in both directions; for a listener by the weights."""
+        """Read causally after a prefix, or in both directions; by the weights for a listener."""
         if not is_heard(self):
             assert n_prefix is not None
             return attend_causally(query, key, value, n_prefix)[0]
@@ -182,10 +182,10 @@ class FavorAttention(LinearAttention):
     """Softmax attention, approximated in linear time: φ has positive random features (FAVOR+).
 
     Args:
-        d_model: width of what comes in and goes out.
-        n_heads: heads side by side.
-        n_features: more come nearer to the softmax; the error falls with the square root.
-        **options: as of `MultiHeadAttention`.
+        d_model: width of the input and the output.
+        n_heads: number of heads.
+        n_features: the error of the approximation falls with the square root of this number.
+        **options: as in `MultiHeadAttention`.
 
     Attributes:
         directions: w_1 … w_m, drawn with the first weights, stored with them and never trained,

@@ -8,17 +8,17 @@ import torch.nn.functional as F
 from torch import Tensor
 
 MIN_BLOCK = 32
-"""Shorter blocks would cost more calls than they save products."""
+"""With shorter blocks, the extra calls cost more than the saved products."""
 
 
 def receptive_field(n_layers: int, window: int, *, is_causal: bool) -> int:
-    """How many positions of the input a position behind `n_layers` windowed layers depends on.
+    """The number of input positions that a position after `n_layers` windowed layers depends on.
 
     Each layer reaches `window` positions further: n_layers · window before a position, itself and,
-    unless the layers are causal, as many behind it.
+    unless the layers are causal, as many after it.
 
     Args:
-        n_layers: self-attention layers, one behind another.
+        n_layers: self-attention layers in a stack.
         window: positions that each layer reads to one side.
         is_causal: no layer reads a later position.
     """
@@ -49,8 +49,8 @@ def blocks_of(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Cut a sequence into blocks, each with the keys and values that its queries may read.
 
-    A block is as long as the window, so its keys lie in it, the block before and, unless causal,
-    the block behind. Blocks become rows of the batch.
+    A block is as long as the window, so its keys lie in it, in the block before and, unless causal,
+    in the block after. Blocks become rows of the batch.
 
     Args:
         query: `(batch, n_heads, length, d_k)`.
@@ -89,7 +89,7 @@ def blocks_of(
 
 
 def block_distances(window: int, *, is_causal: bool, device: torch.device | None = None) -> Tensor:
-    """How far behind each query of a block each of its keys stands, the same in all blocks.
+    """Positions of a block's keys minus those of its queries, the same in all blocks.
 
     Returns:
         Whole numbers, with as many queries and keys as a row of `blocks_of` has.
@@ -100,7 +100,7 @@ def block_distances(window: int, *, is_causal: bool, device: torch.device | None
 
 
 def block_len(window: int) -> int:
-    """How many queries a block has."""
+    """The number of queries in a block."""
     return max(window, MIN_BLOCK)
 
 
@@ -111,7 +111,7 @@ def _cut(x: Tensor, n_blocks: int, size: int) -> Tensor:
 
 
 def _with_neighbors(blocks: Tensor, is_causal: bool) -> Tensor:
-    """Put the block before each one in front of it and, unless causal, the next one behind it."""
+    """Each block, preceded by the block before it and, unless causal, followed by the next one."""
     n_blocks = blocks.size(2)
     padded = F.pad(blocks, (0, 0, 0, 0, 1, 0 if is_causal else 1))
     parts = [padded[:, :, first : first + n_blocks] for first in range(2 if is_causal else 3)]

@@ -1,4 +1,4 @@
-"""The application: all routes, and every failure as an answer in the shape of its API."""
+"""The application: all routes, and every error as a response in the format of its API."""
 
 import http
 from collections.abc import Sequence
@@ -54,9 +54,9 @@ def make_app(
 
     Args:
         service: translates.
-        condition: of the process; None = always ready.
-        figures: what `/metrics` shows; None = it does not exist.
-        buckets: what is left to each client; None = this process has its own.
+        condition: state of the process; None = always ready.
+        figures: metrics for `/metrics`; None = there is no such path.
+        buckets: quotas of the clients; None = this process has its own.
     """
     condition = condition or Condition(is_ready=True)
     settings = service.settings
@@ -94,17 +94,17 @@ def make_app(
 
 
 class _FixedPaths(BaseRoute):
-    """Finds a route by its path at once, where Starlette would ask one after the other.
+    """Finds a route by its path in one step, where Starlette would try one after another.
 
     Args:
-        routes: those whose paths have parameters are left to Starlette.
+        routes: the routes; those with parameters in their paths are left to Starlette.
     """
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._routes = {route.path: route for route in routes if not route.param_convertors}
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether there is one for a request; the request then names the route itself."""
+        """Whether a route matches a request; the request then refers to that route."""
         route = None if scope.get("root_path") else self._routes.get(scope["path"])
         if route is None:
             return Match.NONE, {}
@@ -112,16 +112,16 @@ class _FixedPaths(BaseRoute):
         return match, {**found, "route": route}
 
     def url_path_for(self, name: str, /, **path_params: Any) -> URLPath:
-        """None: the routes themselves know their addresses."""
+        """Not supported here: the routes themselves know their addresses."""
         raise NoMatchFound(name, path_params)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer by the route that was found."""
+        """Respond with the route that was found."""
         await scope["route"].handle(scope, receive, send)
 
 
 def _screens(service: Service) -> page.Shown:
-    """The screens of the page. A server of training runs may have no models."""
+    """The screens of the page. A server for training runs may have no models."""
     settings, runs = service.settings, service.settings.inside.runs
     return page.Shown(
         models=bool(service.routes) or not runs,
@@ -131,7 +131,7 @@ def _screens(service: Service) -> page.Shown:
 
 
 def _with_origins(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
-    """Let pages of these origins, and no others, read answers in a browser."""
+    """Allow pages of these origins, and no others, to read responses in a browser."""
     if not origins:
         return app
     return CORSMiddleware(
@@ -162,7 +162,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _left(_: Request, error: Exception) -> Response:
-    """The client closed the connection before its body was complete; nobody reads this answer."""
+    """The client closed the connection before its body was complete; nobody reads this response."""
     return Response(status_code=CLIENT_CLOSED_REQUEST)
 
 

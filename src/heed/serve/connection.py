@@ -1,8 +1,8 @@
-"""`Connection`: uvicorn's HTTP connection, with limits of time and size on what the client does.
+"""`Connection`: uvicorn's HTTP connection, with limits on a client's time and size.
 
-A slow request gets 408, a head that is too long 431, a connection too many 503; an answer that
-nobody reads is cut off. `sweep` is called several times a second for every connection, which costs
-less than a timer for each phase of each request.
+A slow request gets 408, an oversized head 431, and a connection above the limit 503. A response
+that the client does not read is cut off. `sweep` is called several times a second for every
+connection, which costs less than a timer for each phase of each request.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ from heed.serve.settings import Listen
 from heed.serve.shapes.endpoint import WHEN_LEFT
 
 LINGER_S = 2.0
-"""Seconds that the rest of a refused body is read, so that the client gets to see the answer."""
+"""Seconds for reading the rest of a refused body, so that the client receives the response."""
 
 LAST_REQUEST_S = 0.2
-"""Seconds between the order to shut down and the end of an idle connection: a request that is on
+"""Seconds between the order to shut down and the end of an idle connection, so that a request on
 its way is still read."""
 
 SENTENCES = {
@@ -38,7 +38,7 @@ SENTENCES = {
 
 
 class Phase(Enum):
-    """What a connection waits for."""
+    """The event that a connection waits for."""
 
     IDLE = "a request"
     HEAD = "the rest of a request line and headers"
@@ -51,10 +51,10 @@ class Connection(HttpToolsProtocol):
 
     Args:
         listen: the limits.
-        config: uvicorn's own.
-        server_state: uvicorn's own.
-        app_state: uvicorn's own.
-        _loop: uvicorn's own.
+        config: uvicorn's own argument.
+        server_state: uvicorn's own argument.
+        app_state: uvicorn's own argument.
+        _loop: uvicorn's own argument.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Connection(HttpToolsProtocol):
 
     @property
     def _exchange(self) -> RequestResponseCycle | None:
-        """The latest request and its answer; None before the first."""
+        """The latest request with its response; None before the first."""
         return self.cycle
 
     @property
@@ -95,18 +95,18 @@ class Connection(HttpToolsProtocol):
             self._refuse(503)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has gone."""
+        """The client has disconnected."""
         super().connection_lost(exc)
         self._is_lost = True
         self._leave()
         if self._exchange is not None:
-            self._exchange.scope["state"].pop(WHEN_LEFT, None)  # else the two hold one another
+            self._exchange.scope["state"].pop(WHEN_LEFT, None)  # else they form a reference cycle
 
     def when_left(self, call: Callable[[], object] | None) -> None:
-        """What to call when the client leaves before its answer; None = nothing any more."""
+        """Call a function when the client leaves before its response; None = stop watching."""
         self._on_leaving = call
         if call is not None:
-            self.flow.resume_reading()  # who does not read does not notice
+            self.flow.resume_reading()  # a closed connection is noticed only by reading
             if self._is_lost:
                 self.loop.call_soon(self._leave)
 
@@ -115,12 +115,12 @@ class Connection(HttpToolsProtocol):
             self._on_leaving()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has come."""
+        """Parse received bytes."""
         if self._refused_with:
             return
         super().data_received(data)
         if self._phase is Phase.HEAD and not self._refused_with:
-            # A header without end reaches no callback, so its bytes are counted here.
+            # An endless header reaches no callback, so its bytes are counted here.
             self._head_size += len(data)
             if self._head_size > 2 * self._listen.head_bytes:
                 self._refuse(431)
@@ -132,7 +132,7 @@ class Connection(HttpToolsProtocol):
         self._enter(Phase.HEAD, self._listen.head_s)
 
     def on_headers_complete(self) -> None:
-        """The head is whole; the application starts."""
+        """The head is complete; start the application."""
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > self._listen.head_bytes:
             self._refused_with = 431
@@ -148,7 +148,7 @@ class Connection(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
-        """The body is whole."""
+        """The body is complete."""
         super().on_message_complete()
         if self.cycle.response_complete:
             self._enter(Phase.IDLE, self._listen.idle_s)
@@ -156,7 +156,7 @@ class Connection(HttpToolsProtocol):
             self._enter(Phase.ANSWER)
 
     def on_response_complete(self) -> None:
-        """The answer is written, perhaps before the body was read."""
+        """The response is written, perhaps before the body was read."""
         super().on_response_complete()
         if self._phase is Phase.BODY and not self.pipeline:
             self._enter(Phase.BODY, LINGER_S)
@@ -164,7 +164,7 @@ class Connection(HttpToolsProtocol):
             self._enter(Phase.IDLE, self._listen.idle_s)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP, or what a callback refused."""
+        """Respond to a request that is not HTTP, or that a callback refused."""
         self._refuse(self._refused_with or 400)
 
     def pause_writing(self) -> None:
@@ -173,12 +173,12 @@ class Connection(HttpToolsProtocol):
         self._write_deadline = self.loop.time() + self._listen.write_s
 
     def resume_writing(self) -> None:
-        """The client has read."""
+        """The client has read its data."""
         super().resume_writing()
         self._write_deadline = 0.0
 
     def shutdown(self) -> None:
-        """Take no further request than one that has begun or is just coming."""
+        """Accept no further requests, except one that has begun or is on its way."""
         self._is_last = True
         if self._is_answering:
             self.cycle.keep_alive = False
@@ -191,7 +191,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def sweep(self, now: float) -> None:
-        """Refuse or close what has waited too long.
+        """Refuse or close a connection whose time limit is over.
 
         Args:
             now: `loop.time()`.
@@ -207,9 +207,9 @@ class Connection(HttpToolsProtocol):
         if self._phase is Phase.IDLE:
             self.transport.close()
         elif self._phase is Phase.BODY and not self._is_answering:
-            self.transport.close()  # the answer was given, the rest of the body was not wanted
+            self.transport.close()  # the response was sent; the rest of the body was not needed
         elif self.pipeline or (self._phase is Phase.HEAD and self._is_answering):
-            # The answer to an earlier request comes first.
+            # The response to an earlier request comes first.
             self._deadline = self.loop.time() + self._listen.head_s
         else:
             self._refuse(408)

@@ -1,4 +1,4 @@
-"""What the served models are: their cards, directions and sizes, read from their folders."""
+"""Descriptions of the served models: cards, directions and sizes, read from their folders."""
 
 import math
 from dataclasses import replace
@@ -18,11 +18,11 @@ MAX_CARD_BYTES = 1 << 20
 
 
 class Descriptions:
-    """Reads what models are, once for each version; not the models themselves. For any thread.
+    """Reads the descriptions of models, once per version, without loading them. Thread-safe.
 
     Args:
-        models: which.
-        speeds: of these.
+        models: the models.
+        speeds: their speeds.
     """
 
     def __init__(self, models: Models, speeds: Speeds) -> None:
@@ -31,7 +31,7 @@ class Descriptions:
         self._known: dict[str, ModelInfo] = {}
 
     def all(self) -> list[ModelInfo]:
-        """What all models are now; not those whose folders were removed before they were read."""
+        """Descriptions of all models, except those whose folders were removed before reading."""
         found = [self._now(name) for name in self._models.folders]
         return [each for each in found if each is not None]
 
@@ -40,7 +40,7 @@ class Descriptions:
         try:
             version = version_of(self._models.folders[name])
         except HeedError:
-            # The folder is gone; what was read of it stays true of the model in memory.
+            # The folder is gone; the old description is still true of the model in memory.
             if known is None:
                 return None
             version = known.version

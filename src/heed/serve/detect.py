@@ -1,8 +1,8 @@
-"""`Detector`: which of the served languages a text is in, with an honest probability.
+"""`Detector`: detects which of the served languages a text is in, with calibrated probabilities.
 
-py3langid knows 140 languages; its scores of all of them become probabilities by Bayes' rule, with
-most of the prior on those that are served. So a text in another language gets a low probability,
-instead of the nearest served one with certainty.
+py3langid knows 140 languages. Bayes' rule turns its scores for all of them into probabilities, with
+most of the prior on the served ones. So a text in another language gets a low probability, instead
+of being assigned to the nearest served language with certainty.
 """
 
 import math
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
 SERVED_PRIOR = 0.95
-"""Probability, before reading, that a text is in a language that is served."""
+"""Prior probability that a text is in a served language."""
 
 DOUBTFUL = 0.8
-"""A guess below this probability is called doubtful."""
+"""A guess with a lower probability counts as doubtful."""
 
 MAX_CHARS = 1000
-"""The beginning of a text says its language."""
+"""The language is detected from this many characters at the beginning of a text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Guess:
     """A language that a text may be in.
 
     Attributes:
-        code: of a served language.
+        code: code of a served language.
         probability: 0 to 1.
     """
 
@@ -41,12 +41,12 @@ class Guess:
 
 @dataclass(frozen=True, kw_only=True)
 class Detection:
-    """What a text may be in.
+    """The detected languages of a text.
 
     Attributes:
-        guesses: all served languages, the most probable first. The rest of the probability is that
-            of all other languages.
-        other: code of a language that is not served and more probable than those; None = none is.
+        guesses: all served languages, the most probable first. All other languages together have
+            the rest of the probability.
+        other: code of a language that is not served but more probable than all of them, or None.
     """
 
     guesses: tuple[Guess, ...]
@@ -59,15 +59,15 @@ class Detection:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether it may well be another."""
+        """Whether the text may well be in another language."""
         return self.best.probability < DOUBTFUL
 
 
 class Detector:
-    """Detects served languages. Reads its model when it is first used; for any thread.
+    """Detects served languages. It loads its model at the first use. Thread-safe.
 
     Args:
-        served: codes; those that py3langid does not know are never detected.
+        served: codes; those unknown to py3langid are never detected.
     """
 
     def __init__(self, served: Sequence[str]) -> None:
@@ -76,7 +76,7 @@ class Detector:
         self._identifier: LanguageIdentifier | None = None
 
     def detect(self, text: str) -> Detection:
-        """The served languages by their probability."""
+        """The served languages with their probabilities."""
         scores = dict(self.read().rank(text[:MAX_CHARS]))
         base = {code: code.partition("-")[0] for code in self._served}
         priors = dict.fromkeys(scores, (1 - SERVED_PRIOR) / len(scores))
@@ -91,7 +91,7 @@ class Detector:
         ]
         guesses.sort(key=lambda guess: -guess.probability)
         other = max(probabilities, key=probabilities.__getitem__)
-        # py3langid also knows rare languages, and one that is none at all.
+        # py3langid also knows rare languages, and one code that is no language at all.
         is_foreign = other in NAMES and other not in base.values()
         return Detection(guesses=tuple(guesses), other=other if is_foreign else None)
 
@@ -101,7 +101,7 @@ class Detector:
         return self._identifier is not None
 
     def read(self) -> "LanguageIdentifier":
-        """Its model, read from disk the first time."""
+        """Its model, which is read from disk the first time."""
         with self._lock:
             if self._identifier is None:
                 from py3langid.langid import MODEL_FILE, LanguageIdentifier
@@ -111,7 +111,7 @@ class Detector:
 
 
 def _posterior(scores: dict[str, float], priors: dict[str, float]) -> dict[str, float]:
-    """Bayes' rule. Without any feature of a language in the text, the priors."""
+    """Bayes' rule. If the text has no feature of any language, the result is the priors."""
     highest = max(scores.values())
     weights = {code: priors[code] * math.exp(score - highest) for code, score in scores.items()}
     total = sum(weights.values())

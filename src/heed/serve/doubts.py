@@ -1,7 +1,7 @@
-"""The doubts about the segments of an answer, at their places in its text.
+"""The doubts about the segments of a translation, with their positions in its text.
 
-`heed.translate.doubts` raises most of them; here words are added to which the model gives a low
-probability, and terms of a glossary that have no place.
+`heed.translate.doubts` finds most of them. This module adds words to which the model gives a low
+probability, and glossary terms that could not be placed.
 """
 
 import math
@@ -11,7 +11,7 @@ from heed.serve.request import Doubt, SegmentAnswer
 from heed.translate.words import piece_spans
 
 LOW_PROBABILITY = 0.1
-"""A word below this probability is doubtful.
+"""A word with a lower probability is doubtful.
 
 On the 1,000 sentences of Multi30k's test set (English to German, beam 5, a model of 1.6 million
 parameters) these were 4.7 % of the words; 84 % of them were not in the reference translation, and
@@ -23,11 +23,11 @@ _WORD_START = "\u2581"
 
 
 def find_doubts(text: str, segments: Sequence[SegmentAnswer]) -> tuple[Doubt, ...]:
-    """The doubts about the segments of an answer, in the order of its text.
+    """The doubts about the segments of a translation, in the order of its text.
 
     Args:
-        text: of the answer.
-        segments: of the same.
+        text: the whole translation.
+        segments: its segments.
     """
     doubts: list[Doubt] = []
     after = 0
@@ -35,7 +35,7 @@ def find_doubts(text: str, segments: Sequence[SegmentAnswer]) -> tuple[Doubt, ..
         translation = segment.translation
         start = text.find(translation.text, after)
         for kind, sentence, place in _of_segment(segment):
-            # Where markup has torn a translation apart, the place is not guessed.
+            # If markup has split a translation, there is no single position.
             first, last = place if place is not None and start >= 0 else (None, None)
             doubts.append(
                 Doubt(
@@ -51,7 +51,7 @@ def find_doubts(text: str, segments: Sequence[SegmentAnswer]) -> tuple[Doubt, ..
 
 
 Found = tuple[str, str, tuple[int, int] | None]
-"""A kind, its sentence, and a place in the text of the translation."""
+"""A kind, its sentence, and a position in the translated text."""
 
 
 def _of_segment(segment: SegmentAnswer) -> Iterator[Found]:
@@ -63,7 +63,7 @@ def _of_segment(segment: SegmentAnswer) -> Iterator[Found]:
     loops = []
     for doubt in translation.doubts:
         place = None
-        # A term of a glossary may have made the text shorter.
+        # A glossary term may have made the text shorter.
         if doubt.start is not None and doubt.end is not None and doubt.end <= whole[1]:
             place = doubt.start, doubt.end
         if doubt.kind == "loop" and place is not None:
@@ -76,7 +76,7 @@ def _improbable(segment: SegmentAnswer, loops: Sequence[tuple[int, int]]) -> Ite
     """Words of a low probability, except in loops."""
     translation = segment.translation
     if len(translation.token_scores) < len(translation.tokens):
-        return  # words that a glossary has put in have no probability
+        return  # words inserted by a glossary have no probability
     low = _low_words(translation.tokens, translation.token_scores)
     spans = piece_spans(translation.tokens, translation.text) if low else []
     for first, last, log_prob in low:
@@ -90,8 +90,8 @@ def _improbable(segment: SegmentAnswer, loops: Sequence[tuple[int, int]]) -> Ite
 
 
 def _low_words(tokens: Sequence[str], log_probs: Sequence[float]) -> list[tuple[int, int, float]]:
-    """Ranges of the tokens of each improbable word, and its log-probability. One loop: each
-    sentence that is answered comes by.
+    """Ranges of the tokens of each improbable word, with its log-probability. One loop, because
+    every sentence of every response passes through it.
     """
     low = []
     start, log_prob = 0, 0.0

@@ -1,6 +1,6 @@
-"""`write_page`: the page that looks into one sentence, as one HTML file that needs no server.
+"""`write_page`: the inspection page for one sentence, as one HTML file that needs no server.
 
-The answers in the file are those of the server's own app, which is asked here without a socket.
+The responses in the file are those of the server's own app, called here without a socket.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ from heed.serve.run import make_service
 from heed.serve.settings import ServeSettings
 
 MAX_BYTES = 2_000_000
-"""Of a file, so that it can be sent by mail."""
+"""Maximum size of a file, so that it can be sent by mail."""
 
 SCREENS = ("attention", "steps", "decoding", "causes", "positions")
-"""Screens of a file about one sentence."""
+"""Screens of a file for one sentence."""
 
 BATCHED = ("attention", "steps")
-"""Those of a file about several."""
+"""Screens of a file for a batch of sentences."""
 
 SEARCH: dict[str, Any] = {
     "n_best": 1,
@@ -43,33 +43,33 @@ SEARCH: dict[str, Any] = {
     "top_p": 1,
     "min_p": 0,
 }
-"""The options of the search that the screen of decoding begins with: `decoding-search.js`."""
+"""The initial search options on the decoding screen: `decoding-search.js`."""
 
 CAUSES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("importance", {"features": 12}),
-    # Each of the other methods computes the sentence many times.
+    # Each of the other methods runs the model on the sentence many times.
     ("attribute", {"method": "erasure"}),
     ("attribute", {"method": "gradient"}),
     ("lens", {"k": 8}),
 )
-"""What the screen of causes asks about a trace: `causes-*.js`."""
+"""The requests about a trace from the screen of causes: `causes-*.js`."""
 
 FIRST = ("attention.weights", "attention.scores", "attention.masked", "attention.products")
-"""Endings of the tensors that a file holds before all others; then the smaller ones."""
+"""Suffixes of the tensors that a file stores first; the others follow, the smaller ones first."""
 
 WEIGHTS = "weights/"
-"""Begins the names of weights and of their rows among the numbers."""
+"""Prefix of the names of weights and their rows in the stored numbers."""
 
 SEARCHED = "search/"
-"""Begins the names of distributions."""
+"""Prefix of the names of distributions."""
 
 N_LIKELIEST = 128
-"""Pieces of each distribution where the whole distributions do not fit."""
+"""Pieces stored of each distribution if whole distributions do not fit."""
 
 MAX_SWITCHED_TOKENS = 1200
-"""How many target tokens are computed in all, to tell what follows without each part."""
+"""Total number of target tokens computed to measure the effect of switching off parts."""
 MAX_SWITCHED = 96
-"""Parts that are switched off in turn at most, source tokens included."""
+"""Maximum number of parts that are switched off in turn, including source tokens."""
 
 N_POSITIONS = 64
 """Rows of the table of positions in a file."""
@@ -79,31 +79,31 @@ PATIENCE_S = 3600
 
 
 class _Inner:
-    """Asks an application in this process.
+    """Calls an application in this process.
 
     Args:
-        app: of the server.
+        app: the server's application.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def json(self, path: str, body: Any = None, **query: Any) -> Any:
-        """The answer of GET, or of POST if there is a body."""
+        """The response to GET, or to POST if there is a body."""
         return json.loads(await self.bytes(path, body, **query))
 
     async def bytes(self, path: str, body: Any = None, **query: Any) -> bytes:
-        """The same as bytes.
+        """The response as bytes.
 
         Raises:
-            RunError: the answer is an error; has its sentence.
+            RunError: the response is an error; holds its sentence.
         """
         sent = b"" if body is None else json.dumps(body).encode()
         messages: list[MutableMapping[str, Any]] = []
 
         async def receive() -> MutableMapping[str, Any]:
             if not waiting:
-                await asyncio.Event().wait()  # the client stays
+                await asyncio.Event().wait()  # the client never disconnects
             return waiting.pop()
 
         async def send(message: MutableMapping[str, Any]) -> None:
@@ -142,30 +142,30 @@ def write_page(
     *,
     target: str | None = None,
 ) -> int:
-    """Write the page that looks into one sentence as one HTML file.
+    """Write the inspection page for one sentence as one HTML file.
 
-    It holds the attention of all layers and heads and as many other tensors as fit into two
+    It holds the attention of all layers and heads, and as many other tensors as fit into two
     megabytes, as numbers of 16 bits.
 
     Args:
-        path: of the file.
-        settings: of a server of the model.
-        text: the sentence, or several, one a line, which are read as one batch.
-        translation: of the same; None = the model's own.
-        target: code of the language to translate into; None = the first.
+        path: path of the file.
+        settings: settings of a server for the model.
+        text: the sentence, or several, one per line, which are read as one batch.
+        translation: its translation; None = the model's own.
+        target: code of the target language; None = the first.
 
     Returns:
-        Bytes of the file.
+        The size of the file in bytes.
 
     Raises:
         RunError: the model cannot trace the sentence, or the file cannot be written.
     """
-    # A client of a server does not wait as long as a person who wants a file.
+    # Writing a file may take longer than a request to a server.
     patient = replace(settings, work=replace(settings.work, timeout_s=PATIENCE_S))
     service = make_service(patient)
     try:
         asked = _held(_Inner(make_app(service)), text, translation or "", target)
-        # In a thread of its own: a notebook runs an event loop already.
+        # In a new thread, because a notebook already runs an event loop.
         with ThreadPoolExecutor(1) as thread:
             held = thread.submit(asyncio.run, asked).result()
         char_limit = settings.limits.chars
@@ -260,7 +260,7 @@ async def _held(inner: _Inner, text: str, translation: str, target: str | None) 
 
 
 async def _of_one(inner: _Inner, id: str) -> dict[str, Any]:
-    """What is asked about the trace of one sentence besides its tensors."""
+    """The responses about the trace of one sentence, except its tensors."""
     found: dict[str, Any] = {}
     for side in ("source", "target"):
         found |= await _optional(inner, f"embeddings/states/{id}", side=side)
@@ -269,7 +269,7 @@ async def _of_one(inner: _Inner, id: str) -> dict[str, Any]:
     found |= await _optional(inner, f"trace/{id}/edit", {"changes": []})
     try:
         found["positions"] = await inner.json("positions", length=N_POSITIONS)
-    except HeedError as error:  # a model without positions, which the file says as well
+    except HeedError as error:  # a model without positions; the file says so, too
         found["positions"] = {"error": {"sentence": str(error)}}
     return found
 
@@ -277,10 +277,10 @@ async def _of_one(inner: _Inner, id: str) -> dict[str, Any]:
 async def _switched(
     inner: _Inner, trace: dict[str, Any], answers: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """What follows if one part is switched off, for the parts that matter most.
+    """The effect of switching off one part, for the most important parts.
 
     Returns:
-        Each change with what the answer has besides that of no change.
+        Each change, with the fields in which its response differs from that of no change.
     """
     id, n_tokens = trace["id"], len(trace["expected_tokens"])
     found = answers.get(f"trace/{id}/importance?{urlencode(CAUSES[0][1])}")
@@ -315,10 +315,10 @@ async def _switched(
 
 
 async def _weights(inner: _Inner, trace: dict[str, Any], *, heads: slice) -> dict[str, bytes]:
-    """The weights that the screen of steps works out numbers with: `steps-worked.js`.
+    """The weights with which the screen of steps explains numbers: `steps-worked.js`.
 
-    Of a matrix these are the rows of the first number of each of these heads, of the tokens and of
-    the positions; vectors are whole.
+    From a matrix these are the rows that compute the first number of each head in `heads`, and the
+    rows of the tokens and of the positions; vectors are whole.
     """
     names: dict[str, None] = {}
     for node in trace["nodes"]:
@@ -334,16 +334,16 @@ async def _weights(inner: _Inner, trace: dict[str, Any], *, heads: slice) -> dic
     for name in names:
         path, _, row = name.partition("?row=")
         query = {"row": row} if row else {}
-        with suppress(HeedError):  # a model without such a table
+        with suppress(HeedError):  # the model has no such table
             content = await inner.bytes(f"trace/{trace['id']}/weights/{path}", dtype="f16", **query)
             found[WEIGHTS + name] = content
     return found
 
 
 def _rows(node: dict[str, Any], trace: dict[str, Any], heads: slice) -> list[int]:
-    """The rows of a node's matrix that its first numbers are computed with.
+    """The rows of a node's matrix that compute its first numbers.
 
-    Ids, because a protected span has its text as a token, which is no piece of a vocabulary.
+    Embedding rows are found by id, because a protected span's token is its text, not a piece.
     """
     shape, kind = node["shape"], node["kind"]
     part = kind.removeprefix("attention.")
@@ -362,10 +362,10 @@ def _rows(node: dict[str, Any], trace: dict[str, Any], heads: slice) -> list[int
 async def _searches(
     inner: _Inner, asked: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
-    """The search that the screen of decoding begins with, and greedy search.
+    """The initial search of the decoding screen, and greedy search.
 
     Returns:
-        Each with its options, and by address the distributions of the steps, with 16 bits.
+        Each search with its options; and by address the distributions of the steps, in 16 bits.
     """
     searches: list[dict[str, Any]] = []
     steps: dict[str, bytes] = {}
@@ -376,14 +376,14 @@ async def _searches(
     for number, step in enumerate(first["steps"]):
         path = f"search/{first['id']}/step/{number}"
         numbers = np.frombuffer(await inner.bytes(path), "<f4")
-        # What constraints leave stands beside what the model says: gzip sees that it is the same.
+        # Model and constrained scores are adjacent, because gzip then detects that they are equal.
         pairs = numbers.reshape(2, len(step["rows"]), -1).swapaxes(0, 1)
         steps[path] = pairs.astype("<f2").tobytes()
     return searches, steps
 
 
 async def _optional(inner: _Inner, path: str, body: Any = None, **query: Any) -> dict[str, Any]:
-    """An answer by its address, if the model has what is asked for."""
+    """A response by its address, or an empty one if the model does not support it."""
     key = f"{path}?{urlencode(query)}" if query else path
     try:
         return {key: await inner.json(path, body, **query)}
@@ -392,10 +392,10 @@ async def _optional(inner: _Inner, path: str, body: Any = None, **query: Any) ->
 
 
 def _shortened(searches: list[dict[str, Any]], tensors: dict[str, bytes]) -> dict[str, bytes]:
-    """The tensors, with the likeliest pieces only of each distribution.
+    """The tensors, with each distribution reduced to its most probable pieces.
 
-    Of each row: the ids, their low and their high halves; what the model says of them; what
-    constraints leave; and both for each other piece.
+    For each row: the low and high halves of the ids; the model's log-probs; those after
+    constraints; and both for each other piece.
     """
     found = dict(tensors)
     answer = searches[0]["answer"]
@@ -424,14 +424,14 @@ def _fitting(
     *,
     is_short: bool = False,
 ) -> tuple[dict[str, list[int]], str]:
-    """The tensors that fit: the start and length of each among the numbers, and these in base64.
+    """The tensors that fit: the start and length of each in the data, and the data in base64.
 
     Args:
-        nodes: of the trace, in their order.
+        nodes: nodes of the trace, in order.
         tensors: by name, as numbers of 16 bits.
-        room: bytes for all.
-        later: names of weights for which there is room only behind all else.
-        is_short: whether the distributions are short, and go before most tensors.
+        room: available bytes.
+        later: names of weights that are stored last, if there is room.
+        is_short: whether the distributions are short; they then come before most tensors.
     """
 
     def rank(name: str) -> tuple[int, int]:
@@ -445,7 +445,7 @@ def _fitting(
     kept: set[str] = set()
     size = 0.0
     for name in sorted(tensors, key=rank):
-        # Of a part by itself gzip saves less than of the whole: the sum is never too small.
+        # gzip saves less on one part than on the whole, so the sum is never too small.
         more = len(gzip.compress(tensors[name], 6)) * 4 / 3 + len(name) + 24
         if size + more > room:
             continue

@@ -1,4 +1,4 @@
-"""Languages as requests spell them: their names, and the served code that a request means."""
+"""Language codes of requests: their names, and the served codes they stand for."""
 
 from collections.abc import Collection
 
@@ -13,24 +13,24 @@ _SAME = (
     ("id", "in"),
     ("tl", "fil"),
 )
-"""Codes of one language, in lower case: old ones, and those of LibreTranslate and DeepL."""
+"""Codes of the same language, in lower case: old ones, and those of LibreTranslate and DeepL."""
 
 
 def name_of(code: str) -> str:
-    """The English name of a language; its code where no name is known."""
+    """The English name of a language; its code if no name is known."""
     return NAMES.get(code, code)
 
 
 def resolve(code: str, served: Collection[str]) -> str | None:
-    """The served code that a request means, or None.
+    """The served code for a request's code, or None.
 
-    Upper and lower case, `-` and `_` are the same. Where no code is equal, another code of the same
-    language is taken, then the language without its region (`EN-GB`: `en`), then with one (`pt`:
-    `pt-BR`) if only one is served.
+    Case does not matter, and `-` equals `_`. If no code is equal, another code of the same language
+    is taken, then the language without its region (`EN-GB`: `en`), then one with a region (`pt`:
+    `pt-BR`) if only one such code is served.
 
     Args:
-        code: of a request, such as `EN-GB` or `zh`.
-        served: the codes there are.
+        code: code in a request, such as `EN-GB` or `zh`.
+        served: the served codes.
     """
     if code in served:
         return code

@@ -1,6 +1,6 @@
-"""The socket that the server listens on, made before anything heavy is loaded.
+"""The server's listening socket, which is made before any heavy import.
 
-So a port in use is an error in words, and port 0 is known when the address is printed.
+So a port in use gives an error message, and port 0 is known when the address is printed.
 """
 
 import ctypes
@@ -15,11 +15,11 @@ from heed.errors import ConfigError
 from heed.serve.settings import Listen
 
 BACKLOG = 2048
-"""Connections that wait until the server accepts them."""
+"""Connections that wait to be accepted by the server."""
 
 _SO_ATTACH_FILTER = 26
-# As classic BPF: load the byte with the flags of the TCP header; if SYN is set, keep 0 bytes of the
-# packet, which drops it, else all. Each instruction: code, jump if true, jump if false, operand.
+# Classic BPF: load the byte with the flags of the TCP header. If SYN is set, keep 0 bytes of the
+# packet, which drops it; else keep all. An instruction: code, jump if true, jump if false, operand.
 _LOAD_BYTE, _JUMP_IF_SET, _RETURN = 0x30, 0x45, 0x06
 _FLAGS_AT, _SYN, _WHOLE = 13, 0x02, 0xFFFFFFFF
 _DROP_SYN = b"".join(
@@ -36,7 +36,7 @@ _DROP_SYN = b"".join(
 def open_sockets(listen: Listen) -> list[socket.socket]:
     """One listening socket for each process.
 
-    On Linux they share the port, and the kernel spreads connections evenly; elsewhere the
+    On Linux the sockets share the port, and the kernel spreads connections evenly. Elsewhere the
     processes share one socket.
 
     Raises:
@@ -48,7 +48,7 @@ def open_sockets(listen: Listen) -> list[socket.socket]:
         first.listen(BACKLOG)
         return [first] * listen.processes
     port = first.getsockname()[1]
-    # The first was bound alone, which fails if anybody listens there; sharing would not.
+    # The first one was bound alone, because only that fails if another program listens there.
     first.close()
     sockets = [_bound(listen, port, shares_port=True) for _ in range(listen.processes)]
     for each in sockets:
@@ -57,12 +57,12 @@ def open_sockets(listen: Listen) -> list[socket.socket]:
 
 
 def begin_no_more(listener: socket.socket) -> None:
-    """Let no new client connect; one whose connection has begun is still completed.
+    """Accept no new clients; a connection that has begun is still completed.
 
     The kernel completes connections by itself. Between the last call of `accept` and that of
-    `close` it might complete one more, whose request would be lost. So it is told to ignore further
-    attempts first; the client's own kernel tries again, and learns that the port is closed. Does
-    nothing where the kernel has no such filter, as outside Linux.
+    `close` it might complete one more, whose request would be lost. So a filter first drops new
+    connection attempts. The client's kernel then retries, and learns that the port is closed. This
+    does nothing where the kernel has no such filter, as outside Linux.
 
     Source: McCanne and Jacobson 1993, "The BSD Packet Filter".
     """
@@ -111,14 +111,14 @@ def _why_not(error: OSError, listen: Listen, port: int) -> str:
 
 
 def url_of(listen: Listen, listener: socket.socket) -> str:
-    """The address to type, such as `http://127.0.0.1:5000`."""
+    """The URL for users, such as `http://127.0.0.1:5000`."""
     host, port = listener.getsockname()[:2]
     host = f"[{host}]" if ":" in host else host
     return f"{'https' if listen.certificate else 'http'}://{host}:{port}"
 
 
 def check_certificate(listen: Listen) -> None:
-    """Read certificate and key once, so that a mistake is told before the server starts.
+    """Read certificate and key once, so that an error is reported before the server starts.
 
     Raises:
         ConfigError: a file is missing or damaged, or they do not belong together.

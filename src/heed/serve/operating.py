@@ -1,4 +1,4 @@
-"""What operators ask: `/ready` and `/metrics`; `/health` belongs to LibreTranslate's API."""
+"""Requests of operators: `/ready` and `/metrics`; `/health` belongs to LibreTranslate's API."""
 
 import hmac
 from collections.abc import Callable
@@ -22,10 +22,10 @@ def routes(
     """The routes for operators.
 
     Args:
-        condition: of the process.
-        figures: what `/metrics` shows; None = it does not exist.
-        metrics: who may see it.
-        look: brings the figures up to date.
+        condition: state of the process.
+        figures: metrics for `/metrics`; None = there is no such path.
+        metrics: settings for access to them.
+        look: updates the metrics.
     """
 
     async def ready(_: Request) -> Response:
@@ -45,7 +45,7 @@ def routes(
 
 
 def look_at(service: Service, figures: Figures | None) -> None:
-    """Take over what queue, models and cache count."""
+    """Copy the counters of queue, models and cache into the metrics."""
     if figures is None:
         return
     models = service.models

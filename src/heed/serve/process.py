@@ -1,8 +1,8 @@
-"""One server process: it loads the models, answers, and ends without losing a request.
+"""One server process: it loads the models, answers requests, and drains before it ends.
 
-SIGTERM and SIGINT: `/ready` says 503 at once; for a moment connections are still accepted, then the
-socket closes, and every request in flight is answered. A second signal ends the process at once.
-SIGHUP: models whose folders have changed are read again.
+SIGTERM and SIGINT: `/ready` returns 503 at once; connections are still accepted for a moment; then
+the socket closes, and every request in flight is answered. Another signal ends it at once.
+SIGHUP: models whose folders have changed are reloaded.
 """
 
 import asyncio
@@ -34,18 +34,18 @@ from heed.serve.work.rest import Rest
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 LAST_CALL_S = 0.3
-"""Seconds between a signal and the end of listening: answers meanwhile ask clients to reconnect
-elsewhere, so that none sends a request into a connection that is just being closed."""
+"""Seconds between a signal and the end of listening. Responses meanwhile ask clients to reconnect,
+so that none sends a request into a closing connection."""
 
 HANDSHAKE_S = 0.1
-"""Seconds in which connections that have begun are completed before the socket closes."""
+"""Seconds for completing connections that have begun, before the socket closes."""
 
 SWEEPS = 4
-"""How often in the shortest time limit connections are looked at."""
+"""Number of sweeps over connections within the shortest time limit."""
 
 NEW_OBJECTS = 20_000
-"""So many more objects than before make the collector look for cycles. Requests make none, but
-hundreds of objects each while they wait; with Python's 700 the collector takes a third of the time
+"""Number of new objects that triggers a garbage collection. Requests create no cycles, but
+hundreds of objects each while they wait. With Python's 700 the collector takes a third of the time
 of the event loop."""
 
 Say = Callable[[str], None]
@@ -62,17 +62,17 @@ def run_process(
     figures: Figures | None = None,
     buckets: Buckets | None = None,
 ) -> int:
-    """Serve until a signal comes; return the exit code.
+    """Serve until a signal arrives; return the exit code.
 
     Args:
-        settings: of the server.
+        settings: settings of the server.
         make_service: reads the models' descriptions.
         listener: the listening socket.
         say: prints a line on standard error.
-        on_ready: called when the first sentence is translated.
-        parent: its other end is held by the supervisor; the process ends with it.
-        figures: what `/metrics` shows.
-        buckets: what is left to each client of the server; None = this is its only process.
+        on_ready: called after the first sentence is translated.
+        parent: its other end is held by the supervisor; the process ends when that is closed.
+        figures: metrics for `/metrics`.
+        buckets: quotas of the server's clients; None = this is its only process.
 
     Raises:
         HeedError: a model cannot be loaded.
@@ -136,7 +136,7 @@ class _Process:
 
     def _take_signals(self, parent: socket.socket | None) -> None:
         loop = asyncio.get_running_loop()
-        # uvicorn has set its own handlers, which would end the process by the signal; not 0.
+        # uvicorn's own handlers would end the process by the signal, not with code 0.
         for number in STOP_SIGNALS:
             with suppress(NotImplementedError):  # Windows
                 loop.add_signal_handler(number, self._stop, number)
@@ -146,13 +146,13 @@ class _Process:
             loop.add_reader(parent, self._stop_with, parent)
 
     def _stop_with(self, parent: socket.socket) -> None:
-        """The other end is closed: drain, once, although that can be read again and again."""
+        """The other end was closed: drain, but only once, because the event repeats."""
         asyncio.get_running_loop().remove_reader(parent)
         self._stop(signal.SIGTERM)
 
     def _stop(self, number: int) -> None:
         if self.draining_since:
-            if time.monotonic() - self.draining_since > 0.05:  # the same signal, sent twice
+            if time.monotonic() - self.draining_since > 0.05:  # else a repeated signal
                 self.say("heed: stopped at once.")
                 os._exit(128 + number)
             return
@@ -166,8 +166,8 @@ class _Process:
         await asyncio.sleep(LAST_CALL_S)
         begin_no_more(self.listener)
         await asyncio.sleep(HANDSHAKE_S)
-        # Clients in the kernel's queue believe that they are connected: closing the socket now
-        # would cut them off. A copy keeps it open until all of them are accepted.
+        # Clients in the kernel's queue are already connected: closing the socket now would cut them
+        # off. A copy keeps it open until all of them are accepted.
         with self.listener.dup() as copy:
             for server in self.server.servers:
                 server.close()
@@ -209,7 +209,7 @@ class _Process:
 
 
 def uvicorn_config(listen: Listen, app: object) -> uvicorn.Config:
-    """What uvicorn is told; its own logging, headers and proxies are off."""
+    """The configuration of uvicorn; its own logging, headers and proxies are off."""
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
         http=functools.partial(Connection, listen),  # type: ignore[arg-type]
@@ -227,7 +227,7 @@ def uvicorn_config(listen: Listen, app: object) -> uvicorn.Config:
 
 
 def _calm_collector() -> None:
-    """Leave modules and models out of each search for cycles, and search less often."""
+    """Exclude modules and models from garbage collection, and collect less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)
@@ -238,6 +238,6 @@ async def warm_up(service: Service) -> None:
     """Load every model and translate a word with each."""
     first = {route.model: route for route in reversed(service.routes)}
     for name, route in first.items():
-        await asyncio.to_thread(service.models.open, name)  # its errors have more words
+        await asyncio.to_thread(service.models.open, name)  # its errors are more specific
         request = Request(texts=["a"], source=route.source, target=route.target, model=name)
         await service.translate(request)

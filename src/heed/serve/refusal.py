@@ -1,17 +1,17 @@
-"""`Refusal`: a request that is answered with an error; each API spells it in its own shape."""
+"""`Refusal`: an error response to a request; each API gives it its own format."""
 
 from collections.abc import Mapping
 
 
 class Refusal(Exception):
-    """What was wrong with a request, as an HTTP status and a sentence.
+    """An error of a request, as an HTTP status and a sentence.
 
     Args:
-        status: of the answer, 400 to 599.
-        sentence: what was wrong, and what to do. Never holds the text to translate.
-        code: a word that programs may compare, such as `too_large`.
-        field: the parameter that was wrong, if one was.
-        headers: added to the answer, such as `Retry-After`.
+        status: HTTP status, 400 to 599.
+        sentence: the error, and the remedy. It never holds the text to translate.
+        code: a word for programs to compare, such as `too_large`.
+        field: the wrong parameter, if there is one.
+        headers: headers added to the response, such as `Retry-After`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""`Request` and `Answer`: what every API asks of the service, and what it gets."""
+"""`Request` and `Answer`: what every API sends to the service, and what the service returns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,24 +8,24 @@ from heed.translate.glossary.glossary import Glossary
 from heed.translate.result import Translation
 
 AUTO = "auto"
-"""The source language of a request whose language is to be detected."""
+"""Source language code for automatic detection."""
 
 Format = Literal["text", "html", "xml"]
-"""What the texts of a request are."""
+"""The format of the texts of a request."""
 
 Split = Literal["1", "0", "nonewlines"]
-"""What splits a text, see `heed.documents.passages.MODES`."""
+"""How a text is split, see `heed.documents.passages.MODES`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MarkupOptions:
-    """What the tags of `html` and `xml` mean; the arguments of `documents.markup.parse_markup`.
+    """Treatment of the tags of `html` and `xml`: arguments of `documents.markup.parse_markup`.
 
     Attributes:
-        ignore_tags: names of elements that are kept as they are.
-        splitting_tags: names of elements that part texts.
+        ignore_tags: names of elements that are kept unchanged.
+        splitting_tags: names of elements that separate texts.
         non_splitting_tags: names of elements that do not.
-        outline_detection: for XML, find out which elements part texts.
+        outline_detection: for XML, detect which elements separate texts.
     """
 
     ignore_tags: Sequence[str] = ()
@@ -36,12 +36,12 @@ class MarkupOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Direction:
-    """From which language into which, and by which model.
+    """Source and target language, and the model to use.
 
     Attributes:
         source: language code, or `AUTO`: detected.
         target: language code.
-        model: name of the model; None = the first that translates the direction.
+        model: name of the model; None = the first one for the direction.
     """
 
     source: str = AUTO
@@ -51,26 +51,25 @@ class Direction:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Texts to translate, and how.
+    """Texts to translate, with options.
 
     Attributes:
         texts: each independent of the others.
         source: language code, or `AUTO`: detected for each text.
         target: language code.
-        format: what the texts are.
-        split: what splits a text into segments; None = `1` for text, `nonewlines` for markup,
-            in which a line break means nothing.
-        alternatives: the largest number of other translations of each text.
+        format: format of the texts.
+        split: how a text is split into segments; None = `1` for text, `nonewlines` for markup, in
+            which a line break has no meaning.
+        alternatives: maximum number of other translations of each text.
         alignment: also record cross-attention.
-        prefixes: how the translation of each text's first segment must begin; None leaves all
-            free.
+        prefixes: required beginning of the translation of each text's first segment, or None.
         glossary: terms and their translations; None = none.
-        markup: which tags of `html` and `xml` mean what.
+        markup: treatment of the tags of `html` and `xml`.
         options: fields of `DecodeOptions`, by name.
-        model: name of the model; None = the first that translates the direction.
-        protect: what must stay as it is, as `Rules.of` takes it; None = heed's own rules.
-        localize_numbers: write numbers as the target language does.
-        keep_typos: read misspelled words as they stand.
+        model: name of the model; None = the first one for the direction.
+        protect: text to keep unchanged, in the form of `Rules.of`; None = heed's own rules.
+        localize_numbers: write numbers in the target language's format.
+        keep_typos: do not correct misspelled words.
     """
 
     texts: Sequence[str]
@@ -91,17 +90,17 @@ class Request:
 
     @property
     def direction(self) -> Direction:
-        """Of all its texts."""
+        """The direction of all its texts."""
         return Direction(source=self.source, target=self.target, model=self.model)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentAnswer:
-    """A part of a text, mostly a sentence, and its translation.
+    """A part of a text, usually a sentence, and its translation.
 
     Attributes:
-        source: in the language of the text.
-        translation: with the terms of the glossary.
+        source: the part, in the source language.
+        translation: its translation, with the glossary's terms.
     """
 
     source: str
@@ -110,14 +109,14 @@ class SegmentAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Doubt:
-    """A reason to look at a translation, or at a place in it.
+    """A reason to check a translation, or a place in it.
 
     Attributes:
-        kind: which reason.
+        kind: kind of the reason.
         sentence: the reason in words.
         segment: index of the segment; None = the whole text.
-        start: where the place begins in the text of the answer; None = no one place.
-        end: where it ends there, one past its last character.
+        start: start of the place in the translated text; None = no single place.
+        end: its end, one past the last character.
     """
 
     kind: str
@@ -134,11 +133,11 @@ class Answer:
     Attributes:
         text: the translation.
         source: language code of the text, given or detected.
-        confidence: of the detection, 0 to 1; None if the language was given.
+        confidence: probability of the detection, 0 to 1; None if the language was given.
         alternatives: other translations, best first.
         segments: the translation of each part.
-        model: name of the model; empty if the text is in the target language already.
-        doubts: what may be wrong with it, in the order of the text.
+        model: name of the model; empty if the text is already in the target language.
+        doubts: possible errors in it, in the order of the text.
     """
 
     text: str
@@ -152,12 +151,12 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Language:
-    """A language that texts may be in.
+    """A language of source or target texts.
 
     Attributes:
         code: such as `en`.
         name: in English.
-        targets: codes of the languages it is translated into.
+        targets: codes of the languages into which it can be translated.
     """
 
     code: str
@@ -167,16 +166,16 @@ class Language:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo:
-    """A model that is served.
+    """A served model.
 
     Attributes:
-        name: by which requests choose it.
-        directions: source and target codes of what it translates.
-        parameters: numbers it was trained to.
-        size_bytes: of its files that are in memory when it is open.
-        dtype: the numbers it computes in, `int8` or `float32`.
-        is_loaded: whether it is open.
-        tokens_per_s: that a thread wrote lately; None = it has not been used.
+        name: its name in requests.
+        directions: source and target codes that it translates.
+        parameters: number of its parameters.
+        size_bytes: size of its files that are in memory when it is loaded.
+        dtype: number type of its computation, `int8` or `float32`.
+        is_loaded: whether it is loaded.
+        tokens_per_s: recent speed of a thread; None = it has not been used.
         card: its description, in Markdown.
         version: hash of its manifest.
     """

@@ -1,4 +1,4 @@
-"""Run the server: sockets first, then one process or several."""
+"""Start the server: sockets first, then one process or several."""
 
 import socket
 from collections.abc import Callable, Sequence
@@ -28,12 +28,12 @@ def make_service(settings: ServeSettings, figures: Figures | None = None) -> Ser
     """Read the models' descriptions and start the threads.
 
     Args:
-        settings: of the server.
-        figures: where batches and doubts are counted.
+        settings: settings of the server.
+        figures: metrics that count batches and doubts.
 
     Raises:
         FormatError: a folder holds no model.
-        ConfigError: a model is not a translator, or does not say its languages.
+        ConfigError: a model is not a translator, or does not state its languages.
     """
     work, processes = settings.work, settings.listen.processes
     models = read_models(settings.models, memory_mb=work.memory_mb)
@@ -76,17 +76,17 @@ def serve(
     """Listen and answer until SIGINT or SIGTERM; return the exit code.
 
     Args:
-        settings: of the server.
+        settings: settings of the server.
         say: prints a line on standard error.
-        on_ready: called with the address of the server when it answers; None = the models and
-            their directions are printed first, and that it is ready.
+        on_ready: called with the server's address when it is ready. None = print the models and
+            their directions first, and later that the server is ready.
 
     Raises:
         ConfigError: the address cannot be listened on, a model cannot be served, or the folder of
             the store cannot be used.
         FormatError: a folder holds no model, or a damaged one.
     """
-    share_one_heap()  # before there are threads
+    share_one_heap()  # before any thread starts
     logs.set_up(settings.log)
     say = logs.sayer(settings.log, say)
     routes = read_routes(settings.models)[1]
@@ -122,15 +122,15 @@ def run_one(
     on_ready: Callable[[], None],
     buckets: Buckets | None = None,
 ) -> int:
-    """Serve in this process until a signal comes; return the exit code.
+    """Serve in this process until a signal arrives; return the exit code.
 
     Args:
-        settings: of the server.
+        settings: settings of the server.
         listener: the listening socket.
-        parent: the process ends when its other end is closed; None = nobody holds it.
+        parent: the process ends when its other end is closed; None = there is no supervisor.
         say: prints a line on standard error.
-        on_ready: called when the first sentence is translated.
-        buckets: what is left to each client of the server; None = this is its only process.
+        on_ready: called after the first sentence is translated.
+        buckets: quotas of the server's clients; None = this is its only process.
 
     Raises:
         HeedError: a model cannot be loaded.
@@ -149,7 +149,7 @@ def run_one(
 
 
 def introduction(routes: Sequence[Route], url: str) -> list[str]:
-    """What is printed at first: the address, the models with their directions, a line to try."""
+    """The first lines to print: the address, the models with their directions, and an example."""
     directions: dict[str, list[str]] = {}
     for route in routes:
         directions.setdefault(route.model, []).append(f"{route.source} → {route.target}")

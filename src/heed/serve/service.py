@@ -1,6 +1,6 @@
-"""`Service`: what every API asks for, in Python: texts in, answers out.
+"""`Service`: the operations behind every API, in Python: texts in, translations out.
 
-The shapes of requests and answers are in `shapes/`, batches in `work/scheduler.py`.
+The formats of requests and responses are in `shapes/`, batches in `work/scheduler.py`.
 """
 
 import asyncio
@@ -43,10 +43,10 @@ class Service:
     """Translates for all clients.
 
     Args:
-        models: what is served.
-        scheduler: where lines are searched.
-        settings: of the server.
-        on_answered: is given the answers of each request, to count them.
+        models: the served models.
+        scheduler: searches lines.
+        settings: settings of the server.
+        on_answered: called with the answers of each request, for statistics.
     """
 
     def __init__(
@@ -69,22 +69,22 @@ class Service:
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        """The directions that are served."""
+        """The served directions."""
         return self.models.routes
 
     def languages(self) -> list[Language]:
-        """The languages that can be translated, and into which."""
+        """The source languages, each with its target languages."""
         return [language for language in self._languages.values() if language.targets]
 
     def all_languages(self) -> Mapping[str, Language]:
-        """Every language by its code; those that are only translated into have no targets."""
+        """Every language by its code; those that are only targets have no targets themselves."""
         return self._languages
 
     async def translate(self, request: Request) -> list[Answer]:
         """Translate all texts of a request, one answer each, in order.
 
         Raises:
-            Refusal: the request is not valid, cannot be served now, or takes too long.
+            Refusal: the request is not valid, cannot be served now, or took too long.
         """
         async with _Begun(self, request) as texts:
             return self._counted(await _answers(texts))
@@ -92,13 +92,13 @@ class Service:
     async def stream(
         self, request: Request
     ) -> AsyncGenerator[tuple[int, int, SegmentAnswer] | list[Answer], None]:
-        """Translate, and give each segment as soon as it is there, in order.
+        """Translate, and yield each segment as soon as it is ready, in order.
 
         Yields:
-            The index of a text, that of a segment in it, and the segment; at last all answers.
+            The index of a text, the index of a segment in it, and the segment; finally all answers.
 
         Raises:
-            Refusal: as `translate`.
+            Refusal: as in `translate`.
         """
         async with _Begun(self, request) as texts:
             for index, text in enumerate(texts):
@@ -107,11 +107,11 @@ class Service:
             yield self._counted(await _answers(texts))
 
     async def detect(self, text: str) -> Detection:
-        """The served languages by the probability that a text is in them."""
+        """The probability of each served language for a text."""
         return await asyncio.to_thread(self._detector.detect, text)
 
     async def models_info(self) -> list[ModelInfo]:
-        """The models that are served."""
+        """The served models."""
         return await asyncio.to_thread(self._descriptions.all)
 
     async def next_words(
@@ -123,10 +123,10 @@ class Service:
             text: one sentence.
             prefix: its translation so far.
             direction: languages and model.
-            k: how many pieces.
+            k: number of pieces.
 
         Raises:
-            Refusal: as `translate`; or the text is too long to be read in one piece.
+            Refusal: as in `translate`; or the text is too long to be read in one piece.
         """
 
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> list[NextToken]:
@@ -139,10 +139,10 @@ class Service:
     ) -> list[Continuation]:
         """The most probable next pieces, each with the best translation that continues with it.
 
-        Args: as `next_words`.
+        Args: as in `next_words`.
 
         Raises:
-            Refusal: as `next_words`.
+            Refusal: as in `next_words`.
         """
 
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> list[Continuation]:
@@ -155,11 +155,11 @@ class Service:
 
         Args:
             text: one sentence.
-            translation: of the same.
+            translation: its translation.
             direction: languages and model.
 
         Raises:
-            Refusal: as `translate`.
+            Refusal: as in `translate`.
         """
 
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> PairScore:
@@ -168,12 +168,12 @@ class Service:
         return await self.with_model(run, text + translation, direction)
 
     async def align(self, text: str, translation: str, direction: Direction) -> Alignment:
-        """The source tokens that each token of a given translation attends to.
+        """The attention of each token of a given translation to the source tokens.
 
-        Args: as `score`.
+        Args: as in `score`.
 
         Raises:
-            Refusal: as `translate`; or a side is too long to be read in one piece.
+            Refusal: as in `translate`; or a side is too long to be read in one piece.
         """
 
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> Alignment:
@@ -185,7 +185,7 @@ class Service:
         """Finish the work and end the threads.
 
         Args:
-            within_s: seconds after which the rest is given up; None = no such limit.
+            within_s: seconds after which unfinished work is abandoned; None = no such limit.
         """
         self.scheduler.close(within_s)
         self.models.close()
@@ -196,12 +196,12 @@ class Service:
         return answers
 
     async def _started(self, request: Request, begun: "_Begun") -> list[Text]:
-        """The texts of a request, queued; `begun` gives up what is unfinished."""
+        """Queue the texts of a request; `begun` abandons unfinished ones."""
         n_chars = sum(map(len, request.texts))
         await self._prepare_detection(request.source)
         texts = await run_aside(n_chars, read_texts, request, self.routes, self._detector)
         groups = _groups(texts, request)
-        # Each model once, so that no answer is of two versions.
+        # Get each model once, so that a response does not mix two versions.
         models = {
             name: await begun.use(name) for name in dict.fromkeys(model for model, _ in groups)
         }
@@ -222,7 +222,7 @@ class Service:
         return texts
 
     async def _prepare_detection(self, source: str) -> None:
-        """Read the detector's model beside the event loop, if it is needed and not there yet."""
+        """Load the detector's model in a thread, if it is needed and not loaded yet."""
         if source.lower() == AUTO and not self._detector.is_read:
             await asyncio.to_thread(self._detector.read)
 
@@ -232,15 +232,15 @@ class Service:
         texts: str,
         direction: Direction,
     ) -> Found:
-        """Call a function with a model in one of the threads that search.
+        """Call a function with a model in a search thread.
 
         Args:
-            run: gets the model, the target language, and whether the answer is still wanted.
-            texts: of the request, whose language may have to be detected.
+            run: receives the model, the target language, and a check whether the result is wanted.
+            texts: texts of the request, whose language may have to be detected.
             direction: languages and model.
 
         Raises:
-            Refusal: as `translate`; or whatever `run` raises, as a refusal.
+            Refusal: as in `translate`; or any error of `run`, as a refusal.
         """
         deadline = Deadline(self.settings.work.timeout_s)
         async with AsyncExitStack() as stack:
@@ -263,14 +263,14 @@ class Service:
             return await self._in_a_thread(call, len(texts), deadline.left_s)
 
     async def in_a_thread(self, run: Callable[[IsWanted], Found], n_chars: int) -> Found:
-        """Call a function in one of the threads that search.
+        """Call a function in a search thread.
 
         Args:
-            run: gets whether the answer is still wanted.
-            n_chars: characters that it reads.
+            run: receives a check whether the result is still wanted.
+            n_chars: number of characters that it reads.
 
         Raises:
-            Refusal: the server is busy, the time is over; or whatever `run` raises, as a refusal.
+            Refusal: the server is busy or the time is over; or any error of `run`, as a refusal.
         """
         return await self._in_a_thread(run, n_chars, self.settings.work.timeout_s)
 
@@ -286,13 +286,13 @@ class Service:
 
 
 class _Begun:
-    """The texts of a request on their way; leaving the block abandons what is unfinished.
+    """The texts of a request in progress; leaving the block abandons unfinished ones.
 
-    A class, because a generator and a stack of exits cost more.
+    It is a class because a generator with an exit stack costs more.
 
     Args:
         service: translates.
-        request: whose texts.
+        request: the request with the texts.
     """
 
     def __init__(self, service: Service, request: Request) -> None:
@@ -312,7 +312,7 @@ class _Begun:
             raise
 
     async def use(self, name: str) -> Opened:
-        """A model, which stays open until the block is left."""
+        """Load a model, which stays open until the block ends."""
         use = self._service.models.use(name)
         opened = await use.__aenter__()
         self._uses.append(use)
@@ -324,10 +324,10 @@ class _Begun:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Nobody waits any more.
+        """Abandon unfinished work.
 
         Raises:
-            Refusal: in the place of an error that tells the client what to do.
+            Refusal: instead of an error that the client should know about.
         """
         try:
             for translating in self.translating:
@@ -338,7 +338,7 @@ class _Begun:
             raise refusal_of(error) from error
 
     async def _give_back(self) -> None:
-        """Give every model back, also if another one's end fails."""
+        """Release every model, even if releasing one fails."""
         if self._uses:
             try:
                 await self._uses.pop().__aexit__()
@@ -347,7 +347,7 @@ class _Begun:
 
 
 async def _answers(texts: Sequence[Text]) -> list[Answer]:
-    """The answer of each text; other requests have a turn between two."""
+    """The answer of each text; other requests can run between two of them."""
     answers: list[Answer] = []
     for text in texts:
         if answers:
@@ -370,7 +370,7 @@ def _languages_of(routes: Sequence[Route]) -> dict[str, Language]:
 
 
 def _groups(texts: list[Text], request: Request) -> dict[tuple[str, bool], dict[int, Line]]:
-    """The segments of all texts, by the model and whether they need an alignment."""
+    """The segments of all texts, grouped by model and by whether they need an alignment."""
     groups: dict[tuple[str, bool], dict[int, Line]] = {}
     rules = None if request.protect is None else Rules.of(request.protect)
     for index, text in enumerate(texts):

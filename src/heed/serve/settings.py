@@ -13,29 +13,29 @@ from heed.errors import ConfigError
 
 Seconds = Annotated[float, Range(0.05, 86400)]
 ORIGIN = re.compile(r"https?://[^/*\s?#]+")
-"""The address of a web page, as browsers spell it in the header Origin."""
+"""The origin of a web page, as browsers write it in the header Origin."""
 
 Port = Annotated[int, Range(0, 65535, "Use 5000; 0 takes a free one.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listen:
-    """Where the server listens, and how long it waits for a client.
+    """The address to listen on, and time limits for clients.
 
     Attributes:
         host: address; 127.0.0.1 = this machine only.
-        port: TCP port; 0 = a free one.
+        port: TCP port; 0 = any free port.
         processes: server processes; more than one share the weights in memory.
         certificate: PEM file of a certificate and its chain; with it the server speaks HTTPS.
         key: PEM file of its private key.
-        connections: connections that a process keeps open; more are refused (503).
-        head_bytes: longest request line and headers together.
-        head_s: seconds within which request line and headers arrive, else 408.
-        body_s: seconds within which the body arrives, else 408.
-        write_s: seconds that a client may leave an answer unread before it is cut off.
+        connections: open connections per process; further ones are refused (503).
+        head_bytes: maximum size of request line and headers together.
+        head_s: seconds for request line and headers to arrive, else 408.
+        body_s: seconds for the body to arrive, else 408.
+        write_s: seconds that a client may leave a response unread before it is cut off.
         idle_s: seconds that a connection stays open between two requests.
-        grace_s: seconds after SIGTERM within which the requests in flight are answered.
-        trusted_proxies: addresses or networks whose X-Forwarded-For is believed.
+        grace_s: seconds after SIGTERM for answering the requests in flight.
+        trusted_proxies: addresses or networks whose X-Forwarded-For is trusted.
     """
 
     host: str = "127.0.0.1"
@@ -79,16 +79,16 @@ class Listen:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """How requests become batches.
+    """The batching of requests.
 
     Attributes:
-        threads: searches that run at the same time, each on one core; 0 = as many as cores.
+        threads: searches that run at the same time, each on one core; 0 = one per core.
         batch_tokens: source tokens times beam that a thread searches at once.
-        gather_ms: a batch waits at most this long for as many requests as there were before.
-        max_waiting_chars: characters of all waiting requests; more are refused (503).
-        timeout_s: seconds within which a request is answered, else refused (504).
-        memory_mb: models loaded at the same time take at most this much; 0 = no limit.
-        cache_mb: memory of the cache of translations; 0 = none.
+        gather_ms: longest wait of a batch for the number of requests at the last one's end.
+        max_waiting_chars: characters of all waiting requests; further ones are refused (503).
+        timeout_s: seconds for answering a request, else it is refused (504).
+        memory_mb: limit for all models loaded at the same time; 0 = no limit.
+        cache_mb: memory of the translation cache; 0 = none.
     """
 
     threads: Annotated[int, Range(0, 1024)] = 0
@@ -105,14 +105,14 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one request may ask for.
+    """The limits of one request.
 
     Attributes:
-        body_bytes: longest body.
-        file_bytes: largest file.
-        chars: characters of all texts of a request.
-        texts: texts of a request.
-        alternatives: alternative translations of each text.
+        body_bytes: maximum size of the body.
+        file_bytes: maximum size of a file.
+        chars: maximum number of characters in all its texts.
+        texts: maximum number of texts.
+        alternatives: maximum number of alternative translations of each text.
     """
 
     body_bytes: Annotated[int, Range(1024, 1 << 32)] = 1 << 20
@@ -127,15 +127,15 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Store:
-    """What clients may leave on the server.
+    """Data that clients can store on the server.
 
     Attributes:
-        folder: where; empty = `serve` in heed's home folder.
-        glossaries: kept at most; 0 = none can be created.
-        glossary_terms: terms of a glossary.
-        suggestions: kept at most, by `/suggest`; 0 = they are refused.
-        files: translated files that wait to be fetched; the oldest go first; 0 = files are refused.
-        file_s: seconds that they wait.
+        folder: folder for the data; empty = `serve` in heed's home folder.
+        glossaries: maximum number of glossaries; 0 = none can be created.
+        glossary_terms: maximum number of terms in a glossary.
+        suggestions: maximum number of suggestions by `/suggest`; 0 = they are refused.
+        files: maximum number of translated files to fetch, the oldest are deleted; 0 = no files.
+        file_s: seconds that they are kept.
     """
 
     folder: str = ""
@@ -151,14 +151,14 @@ class Store:
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """Who may ask, and how often.
+    """API keys and rate limits.
 
     Attributes:
-        keys: `on`: every request needs a key; `off`: none does; `auto`: needed unless only programs
-            of this machine can connect.
+        keys: `on`: every request needs a key; `off`: none does; `auto`: needed unless only
+            programs on this machine can connect.
         keys_file: SQLite file of the keys; empty = keys.sqlite in heed's home folder.
-        per_minute: texts a minute from one address without a key; 0 = no limit.
-        burst: texts that an address or a key may ask for at once, as a share of its minute.
+        per_minute: texts per minute from one address without a key; 0 = no limit.
+        burst: texts that an address or a key may send at once, as a share of its minute.
         origins: web pages that may call the server from a browser, such as https://example.org.
     """
 
@@ -180,12 +180,12 @@ class Access:
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
-    """What is written on standard error.
+    """The log on standard error.
 
     Attributes:
-        format: `plain` lines, or `json`, an object a line.
-        level: the least serious lines that are written.
-        requests: a line for each request: never its text, its key or its address.
+        format: `plain` lines, or `json`, one object per line.
+        level: lowest level of lines that are written.
+        requests: write a line for each request: never its text, its key or its address.
     """
 
     format: Literal["plain", "json"] = "plain"
@@ -198,11 +198,11 @@ class Log:
 
 @dataclass(frozen=True, kw_only=True)
 class Metrics:
-    """Figures for Prometheus.
+    """Metrics for Prometheus.
 
     Attributes:
-        enabled: answer at /metrics.
-        token: needed there, as `Authorization: Bearer`; empty = none.
+        enabled: serve them at /metrics.
+        token: required there, as `Authorization: Bearer`; empty = none.
     """
 
     enabled: bool = True
@@ -214,13 +214,13 @@ class Metrics:
 
 @dataclass(frozen=True, kw_only=True)
 class Inside:
-    """Looking into models: traces of sentences, and the screens that show them.
+    """Inspection of models: traces of sentences, and the screens that show them.
 
     Attributes:
-        enabled: `on`, `off`, or `auto`: if only programs of this machine can connect.
-        traces: kept at the same time, and as many recorded searches; the oldest go first.
-        runs: folders of training runs that are shown.
-        token: whoever has it may save and stop these runs; empty = nobody may.
+        enabled: `on`, `off`, or `auto`: on if only programs on this machine can connect.
+        traces: traces kept at the same time, and recorded searches; the oldest are dropped.
+        runs: folders of the training runs to show.
+        token: clients with it may save and stop these runs; empty = no client may.
     """
 
     enabled: Literal["auto", "on", "off"] = "auto"
@@ -238,14 +238,14 @@ class ServeSettings:
 
     Attributes:
         models: folders or names of models.
-        listen: where it listens.
-        work: how requests become batches.
-        limits: what one request may ask for.
-        store: what clients may leave on the server.
-        access: who may ask, and how often.
-        log: what is written on standard error.
-        metrics: figures for Prometheus.
-        inside: looking into models.
+        listen: address to listen on, and time limits for clients.
+        work: batching of requests.
+        limits: limits of one request.
+        store: data that clients can store on the server.
+        access: API keys and rate limits.
+        log: log on standard error.
+        metrics: metrics for Prometheus.
+        inside: inspection of models.
     """
 
     models: tuple[str, ...] = ()
@@ -267,7 +267,7 @@ class ServeSettings:
 
     @property
     def shows_inside(self) -> bool:
-        """Whether clients may look into models."""
+        """Whether clients may inspect models."""
         return self.inside.enabled == "on" or (
             self.inside.enabled == "auto" and self.listen.is_loopback
         )

@@ -1,4 +1,4 @@
-"""The source language of a text, given or detected, and the model that follows from it."""
+"""The source language of a text, given or detected, and the model for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ class Source:
     """The language of a text.
 
     Attributes:
-        code: of a served language.
-        confidence: of the detection, 0 to 1; None if the language was given.
-        route: how the text is translated; None = it is in the target language already.
-        doubts: one, if the detection is doubtful.
+        code: code of a served language.
+        confidence: probability of the detection, 0 to 1; None if the language was given.
+        route: the direction and model; None = the text is already in the target language.
+        doubts: one doubt, if the detection is doubtful.
     """
 
     code: str
@@ -33,13 +33,13 @@ def find_source(
     routes: Sequence[Route],
     detector: Detector,
 ) -> Source:
-    """The language of a text, and how it is translated.
+    """Find the language of a text, and its route.
 
     Args:
-        text: which text.
-        direction: of the request.
-        routes: the directions that are served.
-        detector: for `AUTO`.
+        text: the text.
+        direction: the requested direction.
+        routes: the served directions.
+        detector: detects the language for `AUTO`.
 
     Raises:
         Refusal: there is no such language, direction or model.

@@ -1,8 +1,8 @@
-"""`supervise`: several server processes behind one port; one that dies is started again.
+"""`supervise`: run several server processes on one port, and restart one that dies.
 
-Each process has a socket of its own for the same port. The supervisor keeps all open, so clients in
-the queue of a killed process are answered by its successor. Figures of all processes lie in files
-that each of them reads. SIGTERM and SIGINT drain all, SIGHUP makes all look for changed models.
+Each process has a socket of its own for the same port. The supervisor keeps all of them open, so
+the successor of a killed process answers the clients in its queue. The processes share their
+metrics in files. SIGTERM and SIGINT drain all processes; SIGHUP makes all check for changed models.
 """
 
 import gc
@@ -22,29 +22,29 @@ from heed.errors import HeedError
 from heed.serve.watch.systemd import STOPPING, notify
 
 SHARED_FIGURES = "PROMETHEUS_MULTIPROC_DIR"
-"""Names the folder of prometheus_client; set before the processes import it."""
+"""Variable with the folder of prometheus_client; set before the processes import that package."""
 
 Say = Callable[[str], None]
 Run = Callable[[socket.socket, socket.socket, Say, Callable[[], None]], int]
-"""Serves in a child until it ends, given its listener, the link to its parent, and `on_ready`."""
+"""Serves in a child process until it ends; gets its listener, the parent's link, and `on_ready`."""
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 PAUSES_S = (0.0, 0.5, 2.0, 10.0)
-"""Before a process that died is started again: the longer the more often it died young."""
+"""Pauses before a dead process is restarted: the more early deaths, the longer."""
 YOUNG_S = 30.0
 
 
 @dataclass
 class _Child:
-    """One process.
+    """A child process.
 
     Attributes:
-        pid: of the process; 0 = it is not running.
-        link: tells that it is ready; its end tells the process that the supervisor has gone.
+        pid: process id; 0 = it is not running.
+        link: the child reports through it; its end tells the child that the supervisor is gone.
         started_at: `time.monotonic()`.
-        n_early_deaths: in a row.
-        start_at: when to start it again.
-        is_ready: it has translated a first sentence.
+        n_early_deaths: number of consecutive early deaths.
+        start_at: time for the restart.
+        is_ready: whether it has translated its first sentence.
     """
 
     pid: int = 0
@@ -63,11 +63,11 @@ def supervise(
     on_ready: Callable[[], None],
     grace_s: float,
 ) -> int:
-    """Run one process for each socket until a signal comes; return the exit code.
+    """Run one process for each socket until a signal arrives; return the exit code.
 
     Args:
-        run: serves in a child.
-        sockets: where each listens.
+        run: serves in a child process.
+        sockets: the listening sockets.
         say: prints a line on standard error.
         on_ready: called when all processes are ready.
         grace_s: seconds for the processes to drain; then they are killed.
@@ -77,10 +77,10 @@ def supervise(
 
 @contextmanager
 def shared_figures(n_processes: int) -> Iterator[None]:
-    """A folder where processes share figures; to be entered before prometheus_client is imported.
+    """A folder for shared metrics; it must be entered before prometheus_client is imported.
 
     Args:
-        n_processes: one needs no folder.
+        n_processes: number of processes; one process needs no folder.
     """
     if n_processes == 1:
         yield
@@ -142,7 +142,7 @@ class _Supervisor:
 
     def start(self, child: _Child, listener: socket.socket) -> None:
         ours, theirs = socket.socketpair()
-        gc.freeze()  # else a child's first collection would copy all shared pages
+        gc.freeze()  # otherwise a child's first collection would copy all shared pages
         pid = os.fork()
         if pid == 0:
             os._exit(self.be_child(listener, ours, theirs))
@@ -155,7 +155,7 @@ class _Supervisor:
         signal.set_wakeup_fd(-1)
         for number in (*STOP_SIGNALS, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
-        # Only the supervisor may hold these: their end is how a process learns of its death.
+        # Only the supervisor may hold these: they tell processes of the supervisor's end.
         for other in (ours, self.wake, self.woken, *(child.link for child in self.children)):
             if other is not None:
                 other.close()
@@ -189,7 +189,7 @@ class _Supervisor:
         return max(0.0, min(waits)) if waits else None
 
     def hear(self, child: _Child) -> None:
-        """A child says that it is ready, or its link has ended with it."""
+        """Handle a message that a child is ready, or the end of its link."""
         assert child.link is not None
         with suppress(ConnectionResetError):
             if child.link.recv(16):
@@ -236,7 +236,7 @@ class _Supervisor:
         if self.stopping_since:
             return
         if not child.is_ready and not self.was_ready:
-            # What fails at the first start fails again: the message was printed.
+            # An error at the first start would be repeated; its message was printed.
             self.exit_code = 1
             self.take(signal.SIGTERM)
             return
@@ -253,7 +253,7 @@ class _Supervisor:
 
 
 def forget_process(pid: int) -> None:
-    """Take the gauges of a process that has ended out of the figures."""
+    """Remove the gauges of a dead process from the metrics."""
     folder = os.environ.get(SHARED_FIGURES, "")
     for name in os.listdir(folder) if folder else []:
         if name.startswith("gauge_live") and name.endswith(f"_{pid}.db"):

@@ -1,4 +1,4 @@
-"""`Text`: a text of a request, from its segments to its answer."""
+"""`Text`: a text of a request, from its segments to its translation."""
 
 from collections.abc import Collection, Sequence
 from itertools import accumulate
@@ -18,11 +18,11 @@ from heed.translate.result import Translation
 
 
 class Document(Protocol):
-    """A text, split into what is to be translated and what is between."""
+    """A text, split into segments and the text between them."""
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """What is to be translated, in order."""
+        """The segments to translate, in order."""
         ...
 
     def join(self, translations: Sequence[Translation]) -> str:
@@ -31,12 +31,12 @@ class Document(Protocol):
 
 
 class Text:
-    """A text on its way.
+    """A text in progress.
 
     Args:
-        source: its language, and how it is translated.
+        source: its language and route.
         document: the text, split.
-        first: number of its first segment among all of the request.
+        first: number of its first segment among all segments of the request.
         glossary: terms and their translations; None = none.
     """
 
@@ -50,7 +50,7 @@ class Text:
         self._translating: dict[int, Translating] = {}
 
     def take(self, translating: Translating, numbers: Collection[int]) -> None:
-        """Where the segments of these numbers come from."""
+        """Set the source of the translations of these segments."""
         for place in range(len(self.document.segments)):
             if self.first + place in numbers:
                 self._translating[place] = translating
@@ -59,7 +59,7 @@ class Text:
         """Wait for a segment.
 
         Raises:
-            Refusal: the request failed, or its time is over.
+            Refusal: the request failed or timed out.
         """
         translation = await self._translating[place].get(self.first + place)
         return SegmentAnswer(source=self.document.segments[place].text, translation=translation)
@@ -68,13 +68,13 @@ class Text:
         """Wait for all segments, and join them.
 
         Raises:
-            Refusal: the request failed, or its time is over.
+            Refusal: the request failed or timed out.
         """
         segments = [await self.segment(place) for place in range(len(self.document.segments))]
         return await run_aside(sum(len(each.source) for each in segments), self._joined, segments)
 
     def needs_alignment(self, place: int) -> bool:
-        """Whether something has to be placed in the translation of a segment."""
+        """Whether something must be placed in the translation of a segment."""
         return self.document.segments[place].needs_alignment
 
     def _joined(self, segments: Sequence[SegmentAnswer]) -> Answer:
@@ -95,14 +95,14 @@ def read_texts(request: Request, routes: Sequence[Route], detector: Detector) ->
     """The texts of a request, split, each with its language.
 
     Args:
-        request: whose texts.
-        routes: the directions that are served.
-        detector: of the languages that are served.
+        request: the request with the texts.
+        routes: the served directions.
+        detector: detects the served languages.
 
     Raises:
-        Refusal: there is no such direction.
+        Refusal: the direction is not served.
         DataError: XML is malformed.
-        UsageError: there is no such format or way to split.
+        UsageError: the format or the way to split is unknown.
     """
     documents = [_document(text, request) for text in request.texts]
     sources = [
@@ -115,7 +115,7 @@ def read_texts(request: Request, routes: Sequence[Route], detector: Detector) ->
         for text, document in zip(request.texts, documents, strict=True)
     ]
     for place, source in enumerate(sources):
-        if source.route is None:  # it stays as it is
+        if source.route is None:  # it stays unchanged
             documents[place] = Passage([], [request.texts[place]])
     firsts = accumulate((len(document.segments) for document in documents), initial=0)
     return [Text(*each, request.glossary) for each in zip(sources, documents, firsts, strict=False)]
@@ -138,9 +138,9 @@ def _document(text: str, request: Request) -> Document:
 
 
 def _alternatives(document: Document, found: Sequence[Translation], text: str) -> tuple[str, ...]:
-    """The text in other words: the n-th alternative of every segment, joined."""
+    """Alternatives of the text: the n-th alternative of every segment, joined."""
     n_others = max((len(one.alternatives) for one in found), default=0)
-    # A segment with fewer translations than others repeats its last one.
+    # A segment with fewer alternatives than others repeats its last one.
     others = dict.fromkeys(
         document.join([[one, *one.alternatives][: rank + 1][-1] for one in found])
         for rank in range(1, n_others + 1)

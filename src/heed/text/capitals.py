@@ -1,7 +1,6 @@
-"""Lines in capitals: read in small letters, and answered in capitals.
+"""Lines in capitals: read in lower case, and translated into capitals.
 
-Pieces are learned from text in usual case, so that a word in capitals would be read letter by
-letter.
+Pieces are learned from text in usual case, so a word in capitals would be read letter by letter.
 """
 
 import re
@@ -11,7 +10,7 @@ from heed.text.letter_case import lower, upper
 
 MIN_WORDS = 2
 MIN_LETTERS = 6
-"""Fewest words, and letters, of a line in capitals: `USB` or `PDF OK` may well be written so."""
+"""Fewest words, and letters, of a line in capitals: `USB` or `PDF OK` are usual spellings."""
 
 Place = tuple[int, int]
 
@@ -40,7 +39,7 @@ def is_in_capitals(text: str, kept: Sequence[Place] = ()) -> bool:
 
 
 def in_small_letters(text: str, kept: Sequence[Place] = ()) -> str | None:
-    """A line in small letters, sentences with a capital; None where it would change its length.
+    """A line in lower case, sentences with a capital; None if its length would change.
 
     Args:
         text: of the line.
@@ -62,10 +61,10 @@ def in_small_letters(text: str, kept: Sequence[Place] = ()) -> str | None:
 
 
 def in_capitals(text: str, kept: Iterable[Place] = ()) -> tuple[str, list[Place]]:
-    """A text in capitals, and where its kept places are then.
+    """A text in capitals, and the new positions of its kept places.
 
     Args:
-        text: to be changed.
+        text: any text.
         kept: places that stay as they are, in order.
     """
     large = ""
@@ -82,7 +81,7 @@ def _between(text: str, kept: Sequence[Place]) -> Iterator[str]:
 
 
 def _parts(text: str, kept: Sequence[Place]) -> Iterator[tuple[str, bool]]:
-    """The stretches of a text, and whether each is free to change."""
+    """The stretches of a text, and whether each may change."""
     place = 0
     for start, end in kept:
         yield text[place:start], True

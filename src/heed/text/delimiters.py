@@ -1,4 +1,4 @@
-"""What stands between the cells of a .csv."""
+"""The delimiter of the cells of a .csv."""
 
 import re
 from collections.abc import Iterable
@@ -13,9 +13,9 @@ _QUOTED = re.compile(r'(?:(?<=[,;\t\n])|\A)"[^"]*+(?:""[^"]*+)*+"?')
 
 
 def csv_delimiter(lines: Iterable[str]) -> str:
-    """The sign between the cells: the first of which all lines have as many; else a comma.
+    """The delimiter: the first candidate that all lines have equally often; else a comma.
 
-    Quoted cells do not count, and no sign before a blank, which is one of a sentence.
+    Quoted cells do not count, nor a delimiter before a blank, which is part of a sentence.
 
     Args:
         lines: the first `N_FIRST` of a table.

@@ -1,8 +1,8 @@
-"""Text as people write it: without capitals, with typing errors, odd blanks, other quotes.
+"""Disturbs text: removes capitals, makes typing errors, changes blanks and quotes.
 
-Pure functions of a text and a generator, for any script. They change words and marks, never what
-must be copied as it stands: numbers, fields, tags, addresses, code. Used for training and for
-`heed evaluate --survival`. Not here: names and spans that are made up (`invent.py`).
+Pure functions of a text and a generator, for any script. They change words and punctuation, never
+text that must be copied: numbers, fields, tags, addresses, code. Not here: invented names and spans
+(`invent.py`).
 """
 
 import re
@@ -15,23 +15,25 @@ from typing import TypeVar
 import numpy as np
 
 from heed.text.letter_case import TURKISH, lower, upper
+from heed.text.protection.numerals import RAISED
 from heed.text.scripts import main_script, neighbors, script_of
 
 T = TypeVar("T")
 
 Disturbance = Callable[[str, np.random.Generator], str]
-"""A text, as it may be written by somebody else. Normalize it before it becomes ids."""
+"""A text → the text disturbed. Normalize it before it becomes ids."""
 
 KEPT = re.compile(
     r"https?://\S+|www\.\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
     r"|`[^`]+`|<[^<>\s][^<>]*>|&[#\w]+;|\$?\{+[^{}]*\}+|%\([^()]*\)[a-zA-Z]"
     r"|%(?:\d+\$)?[-+#0]*(?:\d+|\*)?(?:\.\d+)?(?:hh|h|ll|l|j|z|t|L)?[a-zA-Z@%]"
     r"|(?:[A-Za-z]:)?(?:[\\/][\w.-]+){2,}[\\/]?"
-    r"|\S*\d\S*(?:[ \u00a0\u202f](?:%|[€$£¥]|°[CF]|[KMGT]i?B\b|px\b|[kcm]?[mgls]\b|[kM]?Hz\b))?"
+    rf"|\S*[\d{RAISED}]\S*"
+    r"(?:[ \u00a0\u202f](?:%|[€$£¥]|°[CF]|[KMGT]i?B\b|px\b|[kcm]?[mgls]\b|[kM]?Hz\b))?"
 )
-"""Not `find_spans`, which leaves out words such as `3rd` and `mp3`, and takes longer."""
-_SIGNS = re.compile(r"[\d@%`<&{\\/]|www\.")
-"""One of these stands in whatever `KEPT` finds: most texts have none and are not searched twice."""
+"""Not `find_spans`, which does not find words such as `3rd` and `mp3`, and is slower."""
+_SIGNS = re.compile(rf"[\d{RAISED}@%`<&{{\\/]|www\.")
+"""Every match of `KEPT` contains one of these: most texts have none and are not searched twice."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
@@ -60,12 +62,12 @@ _DASHES = ("-", "–", "—", "--")
 
 
 def find_kept(text: str) -> list[tuple[int, int]]:
-    """Begin and end of what a disturbance leaves alone, ascending."""
+    """Start and end of the stretches that a disturbance does not change, ascending."""
     return [match.span() for match in KEPT.finditer(text)] if _SIGNS.search(text) else []
 
 
 def disturb(text: str, kind: str, generator: np.random.Generator) -> str:
-    """`text` with one disturbance; itself where the kind has nothing to change."""
+    """`text` with one disturbance; unchanged if the kind does not apply to it."""
     return KINDS[kind](text, generator)
 
 
@@ -73,7 +75,7 @@ def disturb(text: str, kind: str, generator: np.random.Generator) -> str:
 
 
 def title(text: str) -> str:
-    """Each word with a capital: also `Ǆ` as `ǅ`, and what follows an apostrophe stays small."""
+    """Each word with a capital: `Ǆ` becomes `ǅ`; letters after an apostrophe stay lowercase."""
     is_turkish = not text.isascii() and TURKISH.search(text)
 
     def capitalized(match: re.Match[str]) -> str:
@@ -89,7 +91,7 @@ def title(text: str) -> str:
 
 
 def typo(text: str, generator: np.random.Generator) -> str:
-    """One letter swapped, dropped, doubled, without its accent or hit beside its key."""
+    """One letter swapped, dropped, doubled, without its accent or from the key beside it."""
     places = [
         (match.start(), match.end())
         for start, end in _between(text, find_kept(text))
@@ -100,7 +102,7 @@ def typo(text: str, generator: np.random.Generator) -> str:
         word = text[start:end]
         place = int(generator.random() * len(word))
         wrong = _one(_MISTAKES, generator)(word, place, text, generator)
-        # A letter dropped may let two others meet: only composed text is text as heed has it.
+        # After a dropped letter, two others may compose: heed's text is always in NFC.
         changed = unicodedata.normalize("NFC", f"{text[:start]}{wrong}{text[end:]}")
         if changed != text:
             return changed
@@ -115,7 +117,7 @@ def _swapped(word: str, place: int, text: str, generator: np.random.Generator) -
     place = min(place, len(word) - 2)
     first, second = word[place], word[place + 1]
     if place == 0 and first.isupper() and second.islower() and len(second.upper()) == 1:
-        first, second = first.lower(), second.upper()  # as the shift key makes it
+        first, second = first.lower(), second.upper()  # the capital stays first
     return word[:place] + second + first + word[place + 2 :]
 
 
@@ -161,7 +163,7 @@ def no_end(text: str, generator: np.random.Generator) -> str:
 
 
 def double_end(text: str, generator: np.random.Generator) -> str:
-    """With its final mark twice or three times, or another one behind it."""
+    """With its final mark twice or three times, or followed by another one."""
     chance = generator.random()
 
     def more(mark: str) -> str:
@@ -221,12 +223,12 @@ def _at_end(text: str, change: Callable[[str], str]) -> str:
     match = _FINAL.search(text)
     if match is None:
         return text
-    # Behind `4` or an address, too: such a mark belongs to the sentence.
+    # After `4` or an address, too: such a mark belongs to the sentence.
     return f"{text[: match.start()]}{change(match[0])}{text[match.end() :]}"
 
 
 def _replaced(text: str, changes: list[tuple[int, int, str]], kept: list[tuple[int, int]]) -> str:
-    """`text` with the changes that touch neither what is kept nor each other."""
+    """`text` with the changes that touch neither kept stretches nor each other."""
     parts: list[str] = []
     done = 0
     for start, end, words in sorted(changes):
@@ -237,7 +239,7 @@ def _replaced(text: str, changes: list[tuple[int, int, str]], kept: list[tuple[i
 
 
 def _touches(start: int, end: int, kept: list[tuple[int, int]]) -> bool:
-    """Whether a change would be inside, or would stick something to, what is kept."""
+    """Whether a change would be inside a kept stretch, or adjacent to it."""
     return any((start < stop and end > begin) or begin < start < stop for begin, stop in kept)
 
 
@@ -269,4 +271,4 @@ KINDS: dict[str, Disturbance] = {
     "spaces": spaces,
     "quotes": quotes,
 }
-"""What can be done to a text. Each is deterministic for a generator."""
+"""The disturbances of a text. Each is deterministic for a generator."""

@@ -22,7 +22,7 @@ MIN_COUNT = 10
 learned."""
 
 MIN_PIECES = 4
-"""Fewest pieces of a word that gets one of its own: for others a new piece would undo learning."""
+"""Fewest pieces of a word that gets its own piece: for others a new piece would undo learning."""
 
 MAX_NEW_WORDS = 0.25
 """Most pieces for new words, as a share of the old vocabulary."""
@@ -56,7 +56,7 @@ def extend_vocab(
         vocab: old ids stay as they are, new ones follow.
         sentences: read once; the memory taken grows with the number of different words.
         character_coverage: share of the characters of `sentences` that must get a piece.
-        controls: control pieces to have, such as `<2de>`; those there already are left alone.
+        controls: control pieces to add, such as `<2de>`; existing ones stay as they are.
     """
     words, characters = Counter[str](), Counter[str]()
     for sentence in sentences:
@@ -124,7 +124,7 @@ def _new_words(vocab: Vocab, kind: Kind, counts: Counter[str]) -> Iterator[_Piec
     """Pieces for frequent words that take many pieces, most frequent first."""
     processor, most = _open(vocab), round(MAX_NEW_WORDS * vocab.size)
     scores = _scores(vocab, kind, counts.total())
-    if kind != "word":  # in this kind a word is all text between two blanks
+    if kind != "word":  # in that kind a word is all text between two blanks
         counts = _without_punctuation(counts)
     added: set[str] = set()
     for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
@@ -146,7 +146,7 @@ def _new_words(vocab: Vocab, kind: Kind, counts: Counter[str]) -> Iterator[_Piec
 
 
 def _without_punctuation(counts: Counter[str]) -> Counter[str]:
-    """Words of letters, without the punctuation behind them."""
+    """Words of letters, without the punctuation after them."""
     bare = Counter[str]()
     for word, count in counts.items():
         end = len(word)

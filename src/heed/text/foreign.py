@@ -1,4 +1,4 @@
-"""Sentences in many languages and scripts, to see what a translator does with one it cannot read.
+"""Sentences in many languages and scripts, to test a translator with languages it does not know.
 
 The first of each language begins article 1 of the Universal Declaration of Human Rights, which the
 United Nations publish for any use.

@@ -1,7 +1,7 @@
-"""Names that nobody has and spans that must be copied, made up by a generator.
+"""Invents names and spans that must be copied, at random.
 
-For training and for `heed evaluate --survival`: a model cannot know these, so what it writes shows
-whether it copies. Not here: how a span is found in a text.
+A model cannot know these, so its output shows whether it copies. Not here: how a span is found in a
+text.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,11 +23,11 @@ _JOINED_EMOJI = ("👩‍💻", "👨‍👩‍👧", "🇩🇪", "🇯🇵", "�
 
 
 def invent_name(generator: np.random.Generator, script: str = "latin") -> str:
-    """A name that no corpus is likely to hold, with a capital where the script has capitals.
+    """A name that is probably in no corpus, with a capital if the script has capitals.
 
     Args:
-        generator: decides.
-        script: as `scripts.main_script` calls it; Latin letters for one without letters here.
+        generator: draws the letters.
+        script: as `scripts.main_script` calls it; Latin letters for a script without letters here.
     """
     first, rest = SPELLED.get(script, SPELLED["latin"])
     if script == "han":
@@ -51,11 +51,11 @@ def invent_tags(generator: np.random.Generator) -> tuple[str, str]:
 
 
 def invent_span(kind: str, generator: np.random.Generator) -> str:
-    """Something that must be copied as it stands; for pairs of tags see `invent_tags`.
+    """A span that must be copied unchanged; for pairs of tags see `invent_tags`.
 
     Args:
         kind: a key of `SPANS`.
-        generator: decides.
+        generator: draws the span.
     """
     return SPANS[kind](generator)
 

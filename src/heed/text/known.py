@@ -1,9 +1,9 @@
-"""The words that a model has learned from, so that it copies names that it cannot know.
+"""The words that a model has learned from, to find names that it does not know and must copy.
 
-A word counts as known if the sources of the training pairs have it more than once. Whether unknown
+A word is known if it occurs more than once in the sources of the training pairs. Whether unknown
 words with a capital are names is counted, too: in English most of them are, in German most are not.
-Not here: what becomes of a name; it is a protected span like others. How a line is read whose words
-are misspelled or in unusual case: `readings.py`.
+A name becomes a protected span like others. `readings.py` corrects misspelled words and unusual
+case.
 """
 
 import json
@@ -69,19 +69,19 @@ Pairs = Callable[[], Iterable[tuple[str, str]]]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KnownWords:
-    """Words by their checksums, and how they are written; a word seen once is there, too.
+    """Words by their checksums, with their frequency and case; words seen once are included.
 
     Attributes:
         hashes: CRC-32 of each word without case, ascending, `(n_words,)`.
-        levels: how often each was seen, as `typos.level_of` has it, `(n_words,)`.
+        levels: the frequency of each, as `typos.level_of` gives it, `(n_words,)`.
         capitals: which letters of each are usually capitals, the first letter as the lowest bit,
             `(n_words,)`.
         larges: how often each begins with a capital inside a line, in 255ths, `(n_words,)`.
         letters: of the words, the most frequent ones, in order.
         has_names: whether unknown words with a capital inside a sentence are names.
-        scripts: what sources are written in, as `scripts.main_script` calls it, without rare ones.
+        scripts: scripts of the sources, as `scripts.main_script` calls them, without rare ones.
         begins_large: whether most sources begin with a capital.
-        limits: what a word must be for a misspelled one to be read as it; None = none is.
+        limits: the conditions for correcting a misspelled word; None = no corrections.
     """
 
     hashes: NDArray[np.uint32]
@@ -115,7 +115,7 @@ class KnownWords:
         return replace(known, has_names=n_copied > LEAST_COPIED * max(1, n_rare))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickled without what was looked for so far."""
+        """Pickled without the cache of look-ups."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __contains__(self, word: str) -> bool:
@@ -123,20 +123,20 @@ class KnownWords:
         return place >= 0 and bool(self.levels[place])
 
     def place_of(self, word: str) -> int:
-        """Where a word stands in the arrays; -1 = it was never seen."""
+        """The index of a word in the arrays; -1 = it was never seen."""
         return self._places(word)
 
     def has_seen_all(self, text: str) -> bool:
-        """Whether each word of a text was seen, also if only once; a microsecond or two."""
-        # Words of scripts without blanks are parted from others, so no run of both was seen.
+        """Whether each word of a text was seen, even if only once; takes a microsecond or two."""
+        # Words of scripts without blanks were counted apart, so no run of both kinds was seen.
         return min(map(self._places, _WORD.findall(text)), default=0) >= 0
 
     @cached_property
     def _places(self) -> Callable[[str], int]:
-        """`place_of`; most words of a text have been looked for before."""
+        """`place_of`, cached: most words of a text have been looked up before."""
 
         def find(word: str) -> int:
-            # A number of another type would have all of the array converted.
+            # A number of another type would convert the whole array.
             hash_ = np.uint32(_hash(word.casefold()))
             place = int(self.hashes.searchsorted(hash_))
             is_there = place < len(self.hashes) and self.hashes[place] == hash_
@@ -145,7 +145,7 @@ class KnownWords:
         return lru_cache(_AT_HAND)(find)
 
     def levels_of(self, words: Sequence[str]) -> list[int]:
-        """How often words were seen, as levels; 0 = once or never."""
+        """The frequencies of words, as levels; 0 = seen once or never."""
         hashes = np.array([_hash(word.casefold()) for word in words], dtype=np.uint32)
         places = np.searchsorted(self.hashes, hashes).clip(max=max(0, len(self.hashes) - 1))
         if not len(self.hashes):
@@ -155,7 +155,7 @@ class KnownWords:
 
     @cached_property
     def correct(self) -> Callable[[str], str | None]:
-        """The word that was meant by one that was never seen; None = it is not clear."""
+        """A function from a word that was never seen to its correction; None = it is not clear."""
         limits = self.limits
 
         def find(word: str) -> str | None:
@@ -166,15 +166,15 @@ class KnownWords:
         return lru_cache(_AT_HAND)(find)
 
     def names(self, text: str, taken: Sequence[Place]) -> list[Place]:
-        """Where words stand that the model cannot know and has to copy.
+        """The places of words that the model does not know and must copy.
 
         These are words with a capital inside a sentence, or before a colon, if they are names
         (`has_names`), and words in another script than the sources'. A word that is one typing
-        error away from a known one is none.
+        error away from a known one is not a name.
 
         Args:
             text: a source.
-            taken: stretches to leave alone, in order.
+            taken: stretches to skip, in order.
         """
         found: list[Place] = []
         if self.has_names and (has_inner_capital(text) or ":" in text):
@@ -204,7 +204,7 @@ class KnownWords:
         return any(part in self for part in word.split("-"))
 
     def _of_other_scripts(self, text: str) -> Iterator[Place]:
-        """Stretches of unknown words in other scripts, with what stands between them."""
+        """Stretches of unknown words in other scripts, with the text between them."""
         begin = end = -1
         for first, last in word_places(text):
             word = text[first:last]
@@ -242,7 +242,7 @@ class KnownWords:
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str | PathLike[str]) -> "KnownWords":
-        """Read what `to_bytes` wrote.
+        """Read the result of `to_bytes`.
 
         Raises:
             FormatError: it is something else.
@@ -316,7 +316,7 @@ class _Counts:
                 self.running.update(inner)
 
     def known(self) -> KnownWords:
-        """What was counted; unknown words with a capital are taken for names."""
+        """The counts as `KnownWords`; unknown words with a capital are assumed to be names."""
         common = [word for word, _ in self.words.most_common(MOST_WORDS)]
         by_hash = {_hash(word): word for word in reversed(common)}
         hashes = np.array(sorted(by_hash), dtype=np.uint32)
@@ -337,7 +337,7 @@ class _Counts:
         )
 
     def _larges(self) -> dict[str, int]:
-        """How often words begin with a capital inside lines, in 255ths; rare ones are unclear."""
+        """How often words begin with a capital inside lines, in 255ths; unreliable if rare."""
         seen, large = Counter[str](), Counter[str]()
         for word, count in self.inner.items():
             seen[folded := word.casefold()] += count
@@ -365,7 +365,7 @@ class _Counts:
         return "".join(sorted(letter for letter, _ in counts.most_common(MOST_LETTERS)))
 
     def _limits(self, letters: str) -> Limits | None:
-        """The least careful limits by which few words that were seen once are misspelled."""
+        """The loosest limits by which few words that were seen once count as misspelled."""
         rare = [word for word, count in self.words.items() if count == 1]
         some = list(islice(rare, 0, None, max(1, len(rare) // _N_RARE)))
 
@@ -390,7 +390,7 @@ def begins_sentence(text: str, start: int) -> bool:
 
 
 def word_places(text: str) -> Iterator[Place]:
-    """Runs of letters; those of a script without blanks are parted from others."""
+    """Runs of letters; those of scripts without blanks are separated from others."""
     for match in _WORD.finditer(text):
         if match[0].isascii():
             yield match.span()
@@ -403,14 +403,14 @@ def word_places(text: str) -> Iterator[Place]:
 
 
 def has_inner_capital(text: str) -> bool:
-    """Whether a text has a capital, or a letter without case, behind its first character."""
+    """Whether a text has a capital, or a letter without case, after its first character."""
     if text.isascii():
         return text[1:] != text[1:].lower()
     return _INNER_CAPITAL.search(text) is not None
 
 
 def has_word(text: str, word: str) -> bool:
-    """Whether a text holds a word, and not as a part of another one."""
+    """Whether a text contains a word, not only as a part of another one."""
     start = text.find(word)
     while start >= 0:
         end = start + len(word)
@@ -425,7 +425,7 @@ def _hash(word: str) -> int:
 
 
 def _neighbors(word: str) -> Iterator[str]:
-    """What a word with one typing error may have been: a letter more, less, other, or swapped."""
+    """Candidates for a word with one typing error: a letter more, less, changed or swapped."""
     letters = string.ascii_lowercase if word.isascii() else "".join({*word})
     for i in range(len(word) + 1):
         before, after = word[:i], word[i:]
@@ -437,7 +437,7 @@ def _neighbors(word: str) -> Iterator[str]:
 
 
 def _disjoint(places: Iterable[Place], taken: Sequence[Place]) -> list[Place]:
-    """Places that touch neither one another nor what is taken, in order."""
+    """Places that touch neither one another nor taken stretches, in order."""
     found: list[Place] = []
     for start, end in sorted(places):
         if found and start < found[-1][1]:

@@ -100,7 +100,8 @@ _CODES = {name.casefold(): code for code, name in NAMES.items()}
 def require_language(code: str) -> None:
     """Refuse an invalid language code.
 
-    A code becomes a column of the prepared corpus, a piece of the vocabulary, part of a file name.
+    A code becomes a column of the prepared corpus, a piece of the vocabulary and a part of file
+    names.
 
     Raises:
         ConfigError: it is not a valid code.
@@ -113,9 +114,9 @@ def require_language(code: str) -> None:
 
 
 def named_language(word: str) -> str | None:
-    """The code of the language that a code or an English name means, without its region; or None.
+    """The language code, without region, of a code or an English name; None if it is neither.
 
-    `de-AT`, `DE` and `German` mean `de`; `It` is a word, since nobody spells a code like that.
+    `de-AT`, `DE` and `German` mean `de`; `It` is a word, since codes are not spelled like that.
     """
     name = word.strip().replace("_", "-")
     code = _CODES.get(name.casefold(), name).split("-")[0]

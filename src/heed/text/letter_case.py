@@ -1,4 +1,4 @@
-"""Capitals and small letters, as people write them in each language."""
+"""Upper and lower case, as written in each language."""
 
 import re
 import unicodedata
@@ -6,24 +6,24 @@ import unicodedata
 from heed.text.scripts import script_of
 
 TURKISH = re.compile("[ığĞİ]")
-"""A letter that tells Turkish."""
+"""A letter that identifies Turkish."""
 _GREEK_ACCENTS = re.compile("([\u0370-\u03ff])\u0301|([\u0370-\u03ff]\u0308)\u0301")
 _GEORGIAN = re.compile("[\u10d0-\u10ff]+")
 
 
 def has_case(text: str) -> bool:
-    """Whether a text has letters that people write in capitals, too."""
+    """Whether a text has letters with an upper case that is in use."""
     return upper(text) != lower(text)
 
 
 def upper(text: str) -> str:
-    """In capitals: German `ß` becomes two, a Turkish `i` `İ`; Greek loses its accents."""
+    """In capitals: German `ß` becomes `SS`, Turkish `i` becomes `İ`; Greek loses its accents."""
     if text.isascii():
         return text.upper()
     if TURKISH.search(text):
         text = text.replace("i", "İ")
     large = _GEORGIAN.split(text)
-    if len(large) > 1:  # Georgian has capitals in Unicode, but hardly anybody writes with them.
+    if len(large) > 1:  # Georgian has capitals in Unicode, but they are hardly used.
         kept = [*_GEORGIAN.findall(text), ""]
         return "".join(upper(part) + small for part, small in zip(large, kept, strict=True))
     large_text = text.upper()
@@ -34,7 +34,7 @@ def upper(text: str) -> str:
 
 
 def lower(text: str) -> str:
-    """All in small letters: the last sigma of a Greek word is `ς`, a Turkish `I` becomes `ı`."""
+    """In lower case: the last sigma of a Greek word is `ς`, Turkish `I` becomes `ı`."""
     if text.isascii():
         return text.lower()
     if TURKISH.search(text):

@@ -8,7 +8,7 @@ import re
 import unicodedata
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
-# A BOM says how bytes were written, not what they mean. It goes before NFC composes across it.
+# A BOM marks an encoding and is not text. It is removed before NFC, which then composes across it.
 _BYTE_ORDER_MARK = "\ufeff"
 # `\s` is Zs, U+2028, U+2029 and some of the control characters; the ranges are C0, DEL and C1.
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
@@ -31,7 +31,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def normalize(text: str) -> str:
-    r"""`text` in its one spelling: total, idempotent, and never with a line break in it.
+    r"""`text` normalized: defined for every text, idempotent, and without line breaks.
 
     Composes letters (Unicode form NFC), turns each run of blanks, tabs, line breaks (also U+2028,
     U+2029, U+0085) and control characters into one blank, and strips the ends. Joiners inside emoji

@@ -6,17 +6,23 @@ Source: Unicode CLDR 47, number symbols and the formats of percents and currenci
 import re
 from typing import NamedTuple
 
-from heed.text.protection.numerals import CURRENCY
+from heed.text.protection.numerals import CURRENCY, FRACTIONS, RAISED
 
 _BLANK = "\u00a0"
 _NARROW_BLANK = "\u202f"
 _BLANKS = f" {_BLANK}{_NARROW_BLANK}"
-# Signs between numbers of which each has separators of its own: `1.5-2.5`.
-_JOINTS = re.compile(r"([\u2013x×\-\u2212+\u00b1])")
+# Signs between numbers that each have their own separators: `1.5-2.5`, but not `1.5e-5`.
+_JOINTS = re.compile(r"((?<![eE^])[\u2013x×\-\u2212+\u00b1])")
 _SEPARATOR = re.compile(rf"[.,'\u2019{_BLANKS}]")
+_ENDS = rf"\d{RAISED}{FRACTIONS}"
+_POWER = re.compile(
+    rf"(?:[eE^][+\-\u2212]?\d+|(?<![{RAISED}])[\u207a\u207b]?[{RAISED}]+|[{FRACTIONS}])\Z"
+)
 _PARTS = re.compile(
     rf"(?P<sign>[+\-\u2212\u00b1]?)(?P<before>(?:{CURRENCY}|[A-Z]{{3}})?)(?P<gap>[{_BLANKS}]?)"
-    rf"(?P<digits>[+\-\u2212\u00b1]?[.,]?\d(?:[\d.,:'\u2019/\u2013x×\-\u2212{_BLANKS}]*\d)?)"
+    rf"(?P<digits>[+\-\u2212\u00b1]?[.,]?\d"
+    rf"(?:(?:[{_ENDS}.,:'\u2019/\u2013x×\-\u2212\u207a\u207b{_BLANKS}]"
+    rf"|[eE^][+\-\u2212]?(?=\d))*[{_ENDS}])?)"
     rf"(?P<blank>[{_BLANKS}]?)(?P<after>\D*)"
 )
 
@@ -27,8 +33,8 @@ class _Style(NamedTuple):
     Attributes:
         decimal: sign before the fraction.
         group: sign between thousands.
-        percent: where the percent sign stands at the number, which is `0`.
-        currency: where the sign of a currency stands.
+        percent: the place of the percent sign beside the number, which is `0`.
+        currency: the place of the sign of a currency.
     """
 
     decimal: str
@@ -37,7 +43,7 @@ class _Style(NamedTuple):
     currency: str
 
 
-# From the first to the last: signs, and the languages that have them.
+# Each row: the signs, and the languages that use them.
 _TABLE = (
     (".", ",", "0%", "¤0", "am cy en es-mx fil ga gu hi ig ja ko ms mt ta te th tl ur yo zh zu"),
     (".", ",", "0%", "¤ 0", "ha sw"),
@@ -66,24 +72,24 @@ _FOUR_DIGITS_STAY_TOGETHER = frozenset(("es", "pl", "pt-pt"))
 
 
 def is_known(lang: str) -> bool:
-    """Whether it is known here how a language writes numbers."""
+    """Whether the number format of a language is known here."""
     return _style_of(lang) is not None
 
 
 def localize(number: str, source_lang: str, target_lang: str) -> str:
     """A number of the source as the target language writes it, with its unit.
 
-    What has only one reading in the source language changes: the separators of thousands and
-    decimals, and the place of the signs for percent and currency. All else stays as it is: dates,
-    times, versions such as `3.10.1`, numbers with separators that the source language does not have
-    there (`1.234,5` in English), digits of other scripts, and numbers of a language that is not
-    known here. `$5` can be a field of a program and stays, too. A version of two numbers (`2.0`)
-    cannot be told from a decimal number and changes.
+    Only unambiguous parts change: the separators of thousands and decimals, and the place of the
+    signs for percent and currency. The rest stays as it is: dates, times, versions such as
+    `3.10.1`, numbers with separators in places that are wrong in the source language (`1.234,5` in
+    English), digits of other scripts, and numbers of a language that is not known here. `$5` can be
+    a field of a program and stays, too. A version of two numbers (`2.0`) cannot be distinguished
+    from a decimal number and changes.
 
     Args:
         number: a span that the rule `number` or `count` found.
         source_lang: its language, such as `en` or `de-CH`.
-        target_lang: the language that is wanted.
+        target_lang: the language to write it in.
     """
     source, target = _style_of(source_lang), _style_of(target_lang)
     parts = _PARTS.fullmatch(number)
@@ -103,25 +109,26 @@ def localize(number: str, source_lang: str, target_lang: str) -> str:
 
 
 def _rewritten(part: str, source: _Style, target: _Style, *, is_short: bool) -> str | None:
-    """The digits with the target's separators; None if they are no number of the source."""
+    """The digits with the target's separators; None if they are not a number in the source."""
     if not _SEPARATOR.search(part):
         return part
+    power = found[0] if (found := _POWER.search(part)) else ""
     group = f"[{_BLANKS}]" if source.group in _BLANKS else re.escape(source.group)
     match = re.fullmatch(
         rf"(?P<whole>[1-9][0-9]{{0,2}}(?:{group}[0-9]{{3}})+|[0-9]*)"
         rf"(?:{re.escape(source.decimal)}(?P<fraction>[0-9]+))?",
-        part,
+        part.removesuffix(power),
     )
     if match is None:
         return None
     whole = re.sub(
         group, "" if is_short and len(match["whole"]) == 5 else target.group, match["whole"]
     )
-    return whole + (target.decimal + match["fraction"] if match["fraction"] else "")
+    return whole + (target.decimal + match["fraction"] if match["fraction"] else "") + power
 
 
 def _placed(digits: str, parts: re.Match[str], source: _Style, target: _Style) -> str:
-    """The digits and their unit, a sign of percent or currency where the target has it."""
+    """The digits with the sign of percent or currency in the target's place."""
     before, after = parts["before"], parts["after"]
     sign = before or after
     if sign == "%":
@@ -132,7 +139,7 @@ def _placed(digits: str, parts: re.Match[str], source: _Style, target: _Style) -
     if own == wanted or not is_sign or (before and after):
         return before + parts["gap"] + digits + parts["blank"] + after
     if after and _BLANK in wanted:
-        # The source's own blank is as good.
+        # The blank of the source is kept.
         wanted = wanted.replace(_BLANK, parts["blank"] or _BLANK)
     return wanted.replace("0", "\0").replace("¤", sign).replace("\0", digits)
 

@@ -1,8 +1,7 @@
-"""Protected spans: what a translation must repeat unchanged, such as fields, tags, URLs, numbers.
+"""Protected spans: text that a translation must repeat unchanged: fields, tags, URLs, numbers.
 
-What each rule finds, what it does not, and how often its spans stand unchanged in translations by
-people is told in the modules of `heed.text.protection`. What becomes of the spans is decided by
-`translate`.
+The modules of `heed.text.protection` describe what each rule finds, what it does not, and how often
+its spans are unchanged in human translations. `translate` puts the spans into translations.
 """
 
 import re
@@ -15,7 +14,7 @@ from heed.text.protection import icu
 from heed.text.protection.addresses import INNER_DOT
 from heed.text.protection.expressions import find_matches
 from heed.text.protection.markup import CODE, HEADING, TAG
-from heed.text.protection.numerals import PICTURES
+from heed.text.protection.numerals import PICTURES, RAISED
 from heed.text.protection.pairs import (
     Mark,
     Pair,
@@ -33,9 +32,9 @@ __all__ = ["Kind", "Rules", "Span", "Terms", "find_spans"]
 Kind = Literal["number", "thing", "open", "close"]
 
 _NUMBERS = frozenset(("number", "count"))
-# Every rule needs one of these signs, or a dot within a word. A class of
-# characters is searched for in less than a microsecond, and most sentences have none of them.
-_SIGNS = re.compile(rf"[\d%~{{$&@#*_`<>/\\{PICTURES}]")
+# Every rule needs one of these signs, or a dot within a word. Searching for a class of characters
+# takes less than a microsecond, and most sentences have none of them.
+_SIGNS = re.compile(rf"[\d{RAISED}%~{{$&@#*_`<>/\\{PICTURES}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +44,12 @@ class Span:
     Attributes:
         start: its first character.
         end: one past its last character.
-        kind: `open` and `close` are the two marks of a pair; what is between them stays there.
+        kind: `open` and `close` are the two marks of a pair; text between them stays there.
         rule: the rule that found it, such as `printf` or `url`.
-        partner: of an `open` or `close`: where the other mark of the pair stands in the list of
+        partner: of an `open` or `close`: the index of the other mark of the pair in the list of
             spans. A mark without a partner is a `thing`.
-        inner: stretches inside the span that are translated by themselves, such as the texts of an
-            ICU message. Each is a place of the whole text.
+        inner: stretches inside the span that are translated separately, such as the texts of an ICU
+            message. Each is a place in the whole text.
     """
 
     start: int
@@ -64,12 +63,12 @@ class Span:
 def find_spans(text: str, rules: Rules) -> list[Span]:
     """The protected spans of a text: disjoint, in order, pairs well nested.
 
-    Takes time in proportion to the length of the text, apart from expressions of the user, which
-    have a second.
+    The time is proportional to the length of the text, except for the user's expressions, which are
+    limited to a second.
 
     Args:
-        text: one line, as it was written or normalized.
-        rules: what to look for.
+        text: one line, normalized or not.
+        rules: the rules that find spans.
 
     Raises:
         ConfigError: an expression of the user takes too long for this text.
@@ -107,12 +106,12 @@ class _Claims:
             self._spans.append(Span(start, end, kind, rule, None, inner))
 
     def add_all(self, finds: "re.Pattern[str]", rule: str) -> None:
-        """Claim what an expression finds."""
+        """Claim the matches of an expression."""
         for match in finds.finditer(self.text):
             self.add(*match.span(), rule)
 
     def add_marks(self, marks: Iterable[Mark], pairs: Sequence[Pair]) -> None:
-        """Claim marks that are in pairs, or protected also when alone."""
+        """Claim marks that are in pairs, or are protected even when alone."""
         self._pairs += pairs
         paired = {mark.start for pair in pairs for mark in pair}
         for mark in marks:
@@ -142,7 +141,7 @@ def _rule_of(mark: Mark) -> str:
 
 
 def _of_heed(text: str, rules: Rules) -> list[Span]:
-    """What heed's own rules find."""
+    """The spans that heed's own rules find."""
     claims = _Claims(text)
     names = rules.names
     if rules.is_within_icu:
@@ -182,7 +181,7 @@ def _add_tags_and_links(claims: _Claims, names: Sequence[str]) -> None:
 
 
 def _of_user(text: str, rules: Rules) -> list[Span]:
-    """What the user's terms and expressions find; earlier expressions win."""
+    """The spans that the user's terms and expressions find; earlier expressions win."""
     claims = _Claims(text)
     for pattern in rules.patterns:
         for start, end in find_matches(pattern, text):
@@ -221,12 +220,12 @@ def _with_partner(span: Span, moved: dict[int, int]) -> Span:
 
 
 def with_things(spans: Sequence[Span], places: Sequence[tuple[int, int]], rule: str) -> list[Span]:
-    """Spans and further ones, which stand alone, in order.
+    """Spans and further single ones, in order.
 
     Args:
         spans: as `find_spans` gives them.
         places: of the further ones, which touch none of them.
-        rule: that found these.
+        rule: the rule of the further ones.
     """
     every = [*spans, *(Span(start, end, "thing", rule) for start, end in places)]
     order = sorted(range(len(every)), key=lambda number: every[number].start)

@@ -1,7 +1,7 @@
-"""How a model reads a line: misspelled words as what was meant, odd case as the usual one.
+"""Corrects a line before a model reads it: misspelled words and unusual case.
 
-A line of usual words in usual case is read as it stands. Not here: how words are counted, and which
-of them are names (`known.py`).
+A line of usual words in usual case is not changed. Not here: how words are counted, and which of
+them are names (`known.py`).
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ MIN_TITLE_WORDS = 3
 """Fewest words of a Line Written Like This."""
 
 NEVER_LARGE = 12
-"""A word with a capital in fewer than so many 255ths of its places is written small."""
+"""A word with a capital in fewer than this many 255ths of its occurrences is lowercase."""
 
 OFTEN_LARGE = 25
-"""One with at least so many may be meant by a misspelled word with a capital inside a line."""
+"""A misspelled word with a capital inside a line is corrected only to a word with at least this."""
 
 
 _TAGS = "<*"
@@ -30,12 +30,12 @@ _TAGS = "<*"
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A word that is read as another one.
+    """A corrected word.
 
     Attributes:
-        place: where it stands in the text.
-        word: as it was typed.
-        meant: as it is read.
+        place: its place in the text.
+        word: the typed word.
+        meant: the correction.
     """
 
     place: Place
@@ -49,7 +49,7 @@ def corrections(known: KnownWords, text: str, taken: Sequence[Place]) -> list[Co
     Args:
         known: the words of the model.
         text: a source.
-        taken: stretches to leave alone, in order.
+        taken: stretches to leave unchanged, in order.
     """
     if known.limits is None or known.has_seen_all(text):
         return []
@@ -93,10 +93,10 @@ def _with_tags(text: str, start: int, end: int, taken: Sequence[Place]) -> Place
 
 
 def in_usual_case(known: KnownWords, text: str, taken: Sequence[Place]) -> str | None:
-    """A line Written Like This, or without any capital, in the case that is usual; else None.
+    """A line Written Like This, or without any capital, in the usual case; else None.
 
-    A model may know Titles Like This: a line counts as one if a word in it has a capital that it
-    does not have in lines of the training text.
+    A model may have learned Titles Like This. So a line counts as one only if a word in it has a
+    capital that it does not have in lines of the training text.
 
     Args:
         known: the words of the model.
@@ -123,13 +123,13 @@ def in_usual_case(known: KnownWords, text: str, taken: Sequence[Place]) -> str |
 
 
 def is_small(known: KnownWords, word: str) -> bool:
-    """Whether a word is known without a capital only."""
+    """Whether a word is only known without a capital."""
     place = known.place_of(word)
     return place >= 0 and int(known.larges[place]) < NEVER_LARGE
 
 
 def with_usual_capitals(known: KnownWords, text: str, taken: Sequence[Place]) -> str:
-    """A text in small letters, with the capitals that its words usually have."""
+    """A lowercase text with the usual capitals of its words."""
     letters = list(text)
     for start, end in word_places(text):
         if any(start < stop and begin < end for begin, stop in taken):

@@ -1,6 +1,6 @@
 """The script that a character is written in, and the letters and keys of some scripts.
 
-Not here: the language of a text. What is made with letters and keys: `disturb.py`, `invent.py`.
+`disturb.py` and `invent.py` use the letters and keys. Not here: the language of a text.
 """
 
 from bisect import bisect_right
@@ -77,7 +77,7 @@ _RANGES = (
     (0x20000, "han"),
     (0x323B0, "other"),
 )
-"""First code of each stretch, and its script: as coarse as telling scripts apart allows."""
+"""First code of each range, and its script; ranges are as coarse as the scripts allow."""
 
 _STARTS = [start for start, _ in _RANGES]
 
@@ -89,7 +89,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "hebrew": ("קראטוןםפ", "שדגכעיחלךף", "זסבהנמצתץ"),
     "arabic": ("ضصثقفغعهخحجد", "شسيبلاتنمكط", "ئءؤرىةوزظ"),
 }
-"""Rows of keys: a finger that slips hits the next one of its row, or one of the row beside."""
+"""Rows of keys: a slip hits the next key of the row, or a key of the row above or below."""
 
 _LATIN_BEGINS = (
     *"bcdfghjklmnpqrstvwxz",
@@ -116,16 +116,16 @@ SPELLED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
 
 
 def script_of(character: str) -> str:
-    """The script of a letter, such as `latin`; `other` for rare scripts and what is no letter."""
+    """The script of a letter, such as `latin`; `other` for rare scripts and other characters."""
     if not character.isalpha():
         return "other"
     return _RANGES[bisect_right(_STARTS, ord(character)) - 1][1]
 
 
 def main_script(text: str) -> str:
-    """The script of most letters of a text; `other` if it has none of a script told apart here.
+    """The script of most letters of a text; `other` if it has no letters of a script known here.
 
-    Text with kana is `kana` even where it holds more Chinese characters, as Japanese often does.
+    Text with kana is `kana` even if it has more Chinese characters, as Japanese often does.
     """
     if text.isascii():
         return "latin" if any(map(str.isalpha, text)) else "other"

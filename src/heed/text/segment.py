@@ -1,7 +1,7 @@
 """Split long text into sentences, and longer ones into parts that fit; nothing is lost.
 
-A model reads only sentences about as long as those it learned from. The rules know no meaning, so
-a rare abbreviation may end a sentence too early or too late.
+A model can read only sentences about as long as those it learned from. The rules ignore meaning, so
+a sentence with a rare abbreviation may end too early or too late.
 """
 
 import re
@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from itertools import chain, count, pairwise
 
 # Sentence_Terminal and Terminal_Punctuation of the Unicode Character Database, the usual scripts.
-# A narrow sign ends a sentence in front of a blank only; a wide one does anywhere, because most of
-# their scripts write no blank.
+# A narrow sign ends a sentence only before a blank; a wide one anywhere, because most of their
+# scripts write no blank.
 _NARROW_ENDS = ".!?…‼⁇⁈⁉"
 _WIDE_ENDS = "。．！？｡؟۔।॥։።፧፨။៕᠃᠉"
 _NARROW_PAUSES = ",;:،؛՝—–"
@@ -31,14 +31,14 @@ _SENTENCE_END = re.compile(
 _PAUSE = re.compile(rf"[{_NARROW_PAUSES}]++{_CLOSING}\s++|[{_WIDE_PAUSES}]++{_CLOSING}\s*+")
 _BLANKS = re.compile(r"\s++")
 
-# In front of a capital these are far more often cut short than last: a missed end costs less than a
-# broken sentence. Initials and the like of "z.B." and "U.S." go by rule. No abbreviation is longer
-# than `_LONGEST_WORD`.
+# Before a capital these are far more often abbreviations than the end of a sentence, and a missed
+# end costs less than a broken sentence. Initials and abbreviations such as "z.B." and "U.S." have a
+# rule. No abbreviation is longer than `_LONGEST_WORD`.
 _ABBREVIATIONS = frozenset(
     "dr mr mrs ms prof st sr jr rev hon gov sen gen col lt sgt capt messrs mme mlle mgr sra dra "  # noqa: SIM905 - a list would fill a page
     "hr fr frl dipl ing bzw ca evtl ggf inkl exkl sog bspw zzgl vgl cf vs approx geb hrsg".split()
 )
-# These are, in front of a number only.
+# The same, but only before a number.
 _ABBREVIATIONS_OF_NUMBERS = frozenset(
     "no nr nos vol fig figs abb tab pp art abs kap ch sec bd núm pág tel max min ver "  # noqa: SIM905 - as above
     "jan feb mar apr jun jul aug sep sept oct okt nov dec dez".split()
@@ -47,10 +47,10 @@ _LONGEST_WORD = 24
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of `text`, each with the blanks behind it, so that joining them gives `text`.
+    """The sentences of `text`, each with the blanks after it, so that joining them gives `text`.
 
     A line break always ends a sentence. A full stop does not after an abbreviation, an initial, or
-    a number of one or two digits (a date in German), nor in front of a small letter.
+    a number of one or two digits (a date in German), nor before a lowercase letter.
 
     Source: the idea of Unicode Standard Annex 29, section 5, with abbreviations added.
     """
@@ -61,8 +61,8 @@ def cut(text: str, *, max_length: int, length: Callable[[str], int] = len) -> li
     """Parts of `text` no longer than `max_length` each; joining them gives `text`.
 
     A text that fits is not split. Otherwise each sentence becomes a part, and a sentence that is
-    too long is cut at pauses, then at blanks, then between characters as seen on paper, then
-    anywhere. Only a single character may be longer than asked.
+    too long is cut at pauses, then at blanks, then between visible characters, then anywhere. Only
+    a single character may be longer than `max_length`.
 
     Args:
         text: any text.
@@ -106,10 +106,10 @@ def _furthest(
     max_length: int,
     length: Callable[[str], int],
 ) -> int:
-    """The index of the last place that a part from `places[start]` can reach, one on at least.
+    """The index of the last place that a part from `places[start]` can reach, at least one more.
 
-    Tries `stride` places (what the part before took), gallops on, then bisects: neighbors are
-    alike, so a part is measured a few times, and the rest of `text` never.
+    Galloping search: it tries `stride` places (the length of the part before), then doubles, then
+    bisects. Neighbors are similar, so a part is measured a few times, and the rest of `text` never.
     """
 
     def fits(end: int) -> bool:
@@ -176,7 +176,7 @@ def _blanks(text: str) -> list[int]:
 
 
 def _characters(text: str) -> list[int]:
-    """Positions where a new character begins on paper: not in front of marks and joiners."""
+    """Positions where a new visible character begins: not before combining marks and joiners."""
     return [
         place
         for place in range(1, len(text))

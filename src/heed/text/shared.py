@@ -1,6 +1,6 @@
-"""Spans that stand on both sides of a pair of sentences: what a translation repeated unchanged.
+"""Spans on both sides of a pair of sentences, which the translation repeats unchanged.
 
-How spans are found in one text: `protected.py`. How they become ids: `slots.py`.
+`protected.py` finds spans in one text; `slots.py` turns them into ids.
 """
 
 import re
@@ -20,9 +20,9 @@ class SharedSpan:
     """A span of a source that its target has, too.
 
     Attributes:
-        src: where it begins and ends in the source.
-        tgt: where it begins and ends in the target.
-        kind: `open` and `close` come in pairs, the one behind the other in the source.
+        src: its start and end in the source.
+        tgt: its start and end in the target.
+        kind: `open` and `close` come in pairs, in this order in the source.
         pair: number of the pair, from 0; 0 for others.
     """
 
@@ -35,9 +35,9 @@ class SharedSpan:
 def shared_spans(src: str, tgt: str, rules: Rules) -> list[SharedSpan]:
     """The spans that both texts have, found by the same rule, in the order of the source.
 
-    Numbers are the same if they differ in separators and blanks only, or in the place of a sign. A
-    span that stands twice in the source and once in the target is shared once. Of two marks of a
-    pair both are shared or none.
+    Numbers are the same if they differ only in separators and blanks, or in the place of a sign. A
+    span that occurs twice in the source and once in the target is shared once. Of the two marks of
+    a pair both are shared or none.
 
     Args:
         src: a source.
@@ -91,13 +91,13 @@ def marks_of(shared: Sequence[SharedSpan], slots: Slots) -> tuple[list[Mark], li
 
 def number_key(spelled: str) -> tuple[str, ...]:
     """Equal for numbers that differ in separators and blanks only, or in the place of a sign."""
-    # A slot hides how a number is spelled, so `1,234.50` and `1.234,50`, `25%` and `25 %`, `$5`
-    # and `5 $` teach the same. Separators and blanks may differ, groups of digits may not.
+    # A slot hides the spelling of a number, so `1,234.50` and `1.234,50`, `25%` and `25 %`, `$5`
+    # and `5 $` are equal. Separators and blanks may differ, groups of digits may not.
     return (*_DIGITS.findall(spelled), "".join(sorted(_NO_SIGNS.sub("", spelled))))
 
 
 def _key(span: Span, spans: Sequence[Span], text: str) -> tuple[str, ...]:
-    """Equal for spans that stand for one another."""
+    """A key that is equal for corresponding spans."""
     spelled = text[span.start : span.end]
     if span.kind == "number":
         return number_key(spelled)

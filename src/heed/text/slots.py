@@ -1,6 +1,6 @@
-"""Slots: pieces that stand for spans of a text, such as `%s` or a URL, which must not change.
+"""Slots: pieces that represent spans of a text that must not change, such as `%s` or a URL.
 
-The model sees that something is there and of which kind, but not its letters.
+The model reads the kind of a span, but not its letters.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ SLOT_PIECES = (*_NUMBERS, *_THINGS, *_OPENS, *_CLOSES)
 """The control pieces that a vocabulary needs for slots."""
 
 Mark = tuple[int, int, int]
-"""Where a span begins and ends in a text, in characters, and the id of its slot."""
+"""Start and end of a span in a text, in characters, and the id of its slot."""
 
 _STAND_IN = "\ufdd0"
 _BEFORE = "x"
@@ -36,9 +36,9 @@ class Slots:
 
     Attributes:
         numbers: for numbers.
-        things: for other spans that stand alone.
+        things: for other single spans.
         opens: for the first mark of a pair, such as `<b>`.
-        closes: for the second mark of the pair of the same place.
+        closes: for the second mark of the pair with the same index.
     """
 
     numbers: tuple[int, ...]
@@ -48,11 +48,11 @@ class Slots:
 
     @cached_property
     def ids(self) -> frozenset[int]:
-        """All ids that stand for spans."""
+        """All ids that represent spans."""
         return frozenset((*self.numbers, *self.things, *self.opens, *self.closes))
 
     def partner(self, id: int) -> int | None:
-        """The id that closes a pair, of the one that opens it, and the reverse; else None."""
+        """The closing id of an opening id and the reverse; None for other ids."""
         if id in self.opens:
             return self.closes[self.opens.index(id)]
         if id in self.closes:
@@ -101,7 +101,7 @@ def encode_with(
 def decode_with(
     vocab: "Vocab", ids: Iterable[int], texts: Mapping[int, str]
 ) -> tuple[str, list[Mark]]:
-    """The text of `ids` with spans in place of their slots, and where these stand.
+    """The text of `ids` with spans in place of their slots, and the places of the spans.
 
     Args:
         vocab: has slots.
@@ -132,16 +132,16 @@ def decode_with(
 def _stretch(
     vocab: "Vocab", text: str, encode: Callable[[str], list[int]], *, is_first: bool
 ) -> list[int]:
-    """The ids of the text before the first slot, or behind one."""
+    """The ids of the text before the first slot, or after a slot."""
     if is_first or not text:
         return encode(text) if text else []
     if text == " ":
         return [vocab.blank_id]
     if text[0] == " ":
-        # An encoded text begins with a blank of its own, which decoding leaves out.
+        # Encoding adds a blank at the beginning, which decoding removes.
         return encode(text[1:])
-    # Here that blank has to go, and the pieces have to be those inside a word. A character that is
-    # always spelled in bytes is put in front and taken away, with the blank before it.
+    # Here there must be no blank, and the pieces must be those inside a word. A character that is
+    # always spelled in bytes is put in front, and then removed with the blank before it.
     n_bytes = len(_STAND_IN.encode())
     last = vocab.encode(_STAND_IN)[-1]
     ids = encode(_STAND_IN + text)
@@ -151,5 +151,5 @@ def _stretch(
 def _spelled(vocab: "Vocab", ids: list[int], *, is_first: bool) -> str:
     if is_first:
         return vocab.decode(ids)
-    # Decoding leaves out a blank at the beginning, so something is put there.
+    # Decoding removes a blank at the beginning, so a character is put before it.
     return vocab.decode([*vocab.byte_ids(_BEFORE), *ids])[len(_BEFORE) :]

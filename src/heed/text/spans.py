@@ -1,4 +1,4 @@
-"""Where the pieces of a vocabulary stand in the text they were made from, in characters."""
+"""The places of pieces in the text they were made from, in characters."""
 
 import re
 import unicodedata
@@ -15,12 +15,12 @@ def spans_of(pieces: Sequence[str], text: str) -> list[tuple[int, int]]:
     """First character, and one past the last, of each piece.
 
     Normalization may have changed the text before it became pieces, so compatibility characters
-    and blanks are allowed to differ. Blanks belong to no piece. Bytes of one character all have its
-    place. A piece that stands nowhere, such as a language tag, has an empty place.
+    and blanks may differ. Blanks belong to no piece. Bytes of one character all have its place. A
+    piece without text, such as a language tag, has an empty place.
 
     Args:
         pieces: as `Vocab.pieces` spells them.
-        text: what they spell.
+        text: the text that they spell.
     """
     plain, starts, ends = _compatible(text)
     spans: list[tuple[int, int]] = []
@@ -37,7 +37,7 @@ def spans_of(pieces: Sequence[str], text: str) -> list[tuple[int, int]]:
 
 
 def _spelled(pieces: Sequence[str]) -> list[tuple[str, int]]:
-    """What pieces spell, without blanks around it, and how many pieces spell it together."""
+    """The text that pieces spell, without blanks around it, and the number of these pieces."""
     found: list[tuple[str, int]] = []
     data = bytearray()
     count = 0
@@ -71,9 +71,9 @@ def _plain(text: str) -> str:
 
 
 def _compatible(text: str) -> tuple[str, list[int], list[int]]:
-    """The text in compatibility form; of each of its characters, begin and end of the origin.
+    """The text in compatibility form; start and end of the origin of each of its characters.
 
-    The begins have one more, the end of the text.
+    The starts have one more entry, the end of the text.
     """
     plain: list[str] = []
     starts: list[int] = []

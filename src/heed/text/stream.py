@@ -16,7 +16,7 @@ def stream_ids(vocab: Vocab, texts: Iterable[str]) -> list[list[int]]:
 
     Args:
         vocab: the pieces.
-        texts: each but the last ends with a line break if they belong together.
+        texts: if they belong together, each except the last ends with a line break.
     """
     n_added = len(vocab.encode(_BREAK))
     return [ids[n_added:] for ids in vocab.encode_all(_BREAK + text for text in texts)]

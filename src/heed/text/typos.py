@@ -1,8 +1,8 @@
-"""Typing errors: words that nobody has seen, one slip away from a word that is frequent.
+"""Corrects typing errors: unseen words that are one slip away from a frequent word.
 
-Four slips are known: two letters swapped, one left out, one doubled, and a key hit beside the right
-one, or without its accent. Other distances, such as an ending more or less, are mostly other words.
-Not here: errors that are made for training (`disturb.py`); which words are known (`known.py`).
+Four slips are known: two letters swapped, one left out, one doubled, and a letter of a neighboring
+key or without its accent. Other small differences, such as an ending, are mostly different words.
+Not here: errors made for training (`disturb.py`); the known words (`known.py`).
 """
 
 import re
@@ -34,27 +34,27 @@ about half as many are changed.
 """
 
 SHORT = 4
-"""A word of fewer letters is read as one that is `SHORT_LEAST` times as frequent as others."""
+"""A word of fewer letters is corrected only to one `SHORT_LEAST` times as frequent as others."""
 
 SHORT_LEAST = 8
 
 _KEY_PENALTY = 2 * LEVELS_PER_DOUBLING
-"""A key has some keys beside it, so that each of them is the less probable."""
+"""A key has several neighbors, so each of them is less probable."""
 
 _BEFORE = re.compile(r"(?:^|[\s\"'“”„«»‘’‚(¿¡—–-])$")
 _BEHIND = re.compile(r"$|[\s\"'“”«»’),;:!?…—–-]|\.(?!\w)")
 
 Levels = Callable[[Sequence[str]], Sequence[int]]
-"""How frequent words are, as levels; 0 = seen once or never."""
+"""Words → their frequencies as levels; 0 = seen once or never."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a word must be for an unknown one to be read as it.
+    """The conditions for correcting an unknown word to a known one.
 
     Attributes:
-        least: fewest times it was seen.
-        ratio: how many times as frequent it is as any other word that may be meant.
+        least: fewest occurrences of the known word.
+        ratio: smallest ratio of its frequency to that of any other candidate.
     """
 
     least: int
@@ -62,16 +62,16 @@ class Limits:
 
 
 LIMITS = (Limits(5, 3), Limits(10, 5), Limits(20, 10), Limits(50, 10))
-"""From the least to the most careful."""
+"""From the loosest to the strictest."""
 
 
 def is_plain(word: str) -> bool:
-    """Whether a word has no inner capitals, but for a shift key pressed too late."""
+    """Whether a word has no inner capitals, except after a shift key pressed too late."""
     return word[1:].islower() or (word[:1].islower() and _shifted(word) is not None)
 
 
 def stands_alone(text: str, start: int, end: int) -> bool:
-    """Whether nothing is stuck to a stretch of a text but marks of running text."""
+    """Whether a stretch of a text touches only blanks and ordinary punctuation."""
     return (
         _BEFORE.search(text, max(0, start - 1), start) is not None
         and _BEHIND.match(text, end) is not None
@@ -79,13 +79,13 @@ def stands_alone(text: str, start: int, end: int) -> bool:
 
 
 def correct(word: str, letters: str, levels: Levels, limits: Limits) -> str | None:
-    """The word that was meant, in the case of the one that was typed; None = it is not clear.
+    """The intended word, in the case of the typed one; None = it is not clear.
 
     Args:
-        word: one that `is_plain`, and was never seen.
-        letters: that may have been left out.
-        levels: how frequent words are.
-        limits: what the word must be.
+        word: a word that `is_plain` and was never seen.
+        letters: letters that may have been left out.
+        levels: words → levels of their frequencies.
+        limits: the conditions for a correction.
     """
     small = word.lower()
     if len(small) != len(word) or not MIN_LENGTH - 1 <= len(word) <= MAX_LENGTH:
@@ -119,14 +119,14 @@ def level_of(count: int) -> int:
 
 
 def _shifted(word: str) -> str | None:
-    """`hTe` as `The`: the shift key was pressed in time, the letters were not; else None."""
+    """`hTe` as `The`: the first two letters are swapped, each with its case; else None."""
     if len(word) > 1 and word[1].isupper() and not word[2:].upper() == word[2:] != "":
         return word[1] + word[0] + word[2:]
     return None
 
 
 def _meant(word: str, letters: str) -> Iterator[tuple[str, int]]:
-    """Words that a slip may have changed, with penalties in levels; the least probable first."""
+    """Candidates for the intended word, with penalties in levels; the least probable first."""
     keys, accents = _keys("ß" in letters or "ü" in letters), _accents(letters)
     for place, letter in enumerate(word):
         before, after = word[:place], word[place + 1 :]
@@ -146,7 +146,7 @@ def _meant(word: str, letters: str) -> Iterator[tuple[str, int]]:
 
 @cache
 def _keys(is_german: bool) -> Mapping[str, str]:
-    """The keys beside each key; the rows of a keyboard stand half a key apart."""
+    """The keys beside each key; the rows of a keyboard are offset by half a key."""
     beside: dict[str, str] = {}
     for name, rows in ROWS.items():
         if name == ("latin" if is_german else "latin-qwertz"):
@@ -163,7 +163,7 @@ def _keys(is_german: bool) -> Mapping[str, str]:
 
 @cache
 def _accents(letters: str) -> Mapping[str, str]:
-    """For each letter those that are it with an accent."""
+    """For each letter, its forms with an accent."""
     found: dict[str, str] = {}
     for letter in letters:
         bare = unicodedata.normalize("NFD", letter)[0]

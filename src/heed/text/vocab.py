@@ -30,8 +30,8 @@ Kind = Literal["unigram", "bpe", "char", "word"]
 _MASK_PIECE = "<mask>"
 _LANGUAGE_PIECE = re.compile(r"<2([A-Za-z][A-Za-z0-9_-]*)>")
 
-# SentencePiece writes a blank as U+2581, so a typed U+2581 would come back as a blank. While a text
-# is encoded, U+FDD0 stands in for it: a noncharacter, never inside a piece, so always bytes.
+# SentencePiece writes a blank as U+2581, so a U+2581 in a text would come back as a blank. While a
+# text is encoded, U+FDD0 replaces it: a noncharacter, never inside a piece, so always bytes.
 _BLANK_SIGN = "\u2581"
 _STAND_IN = "\ufdd0"
 _STOOD_IN = re.compile(f"[{_BLANK_SIGN}{_STAND_IN}]")
@@ -57,11 +57,11 @@ _TRAINING_THREADS = 16
 _HAN = "[\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]"
 # Compiled when pieces are learned: it takes longer than to open a model.
 _BETWEEN_HAN = f"(?<={_HAN})(?={_HAN})"
-# A noncharacter that `_lines` has taken out of the text already.
+# A noncharacter that `_lines` has removed from the text.
 _DELIMITER = "\ufdd1"
 
 SPECIAL_IDS = {"pad_id": 0, "bos_id": 2, "eos_id": 3}
-"""Ids that a model must know, in every vocabulary learned here."""
+"""Ids of special pieces, the same in every vocabulary learned here."""
 
 N_SPECIAL = 4
 """Ids below all pieces of text: those of `SPECIAL_IDS` and `<unk>`. A classifier's labels begin
@@ -69,14 +69,14 @@ here too."""
 
 _TRAINING_OPTIONS: dict[str, Any] = {
     "byte_fallback": True,
-    # SentencePiece rewrites nothing, so that text comes back; `normalize` does that before.
+    # SentencePiece changes nothing, so that ids decode to the same text; `normalize` runs before.
     "normalization_rule_name": "identity",
     "remove_extra_whitespaces": False,
     "add_dummy_prefix": True,
     "split_digits": True,
     "unk_id": 1,
     **SPECIAL_IDS,
-    # A small corpus gives fewer pieces than asked, not an error.
+    # A small corpus gives fewer pieces than requested, not an error.
     "hard_vocab_limit": False,
     "shuffle_input_sentence": True,
     "num_threads": _TRAINING_THREADS,
@@ -89,7 +89,7 @@ class TokenizerConfig:
     """How text becomes pieces.
 
     Attributes:
-        kind: what a piece is: a likely part of a word (`unigram`), a merge of frequent pairs
+        kind: the kind of piece: a probable part of a word (`unigram`), a merge of frequent pairs
             (`bpe`), one character (`char`), or a whole word (`word`). Source: Kudo 2018; Sennrich
             et al. 2016.
         vocab_size: most pieces, control symbols and 256 bytes included; None = by the corpus size.
@@ -99,9 +99,9 @@ class TokenizerConfig:
             1.0 keeps every sign.
         split_han: no piece joins two Chinese characters. Chinese has no blanks, so whole phrases
             become pieces otherwise; in a small corpus those hide the words inside them.
-        vocab_from: folder of a model whose pieces are taken over unchanged; "" = learn pieces.
+        vocab_from: folder of a model whose pieces are used unchanged; "" = learn pieces.
         subword_alpha: subword regularization in training, see `Vocab.sample`; 0 = off.
-        slots: of a translator, pieces that stand for what must not change, such as `%s` or a URL
+        slots: of a translator, pieces that replace text that must not change, such as `%s` or a URL
             (`text/slots.py`).
 
     Raises:
@@ -138,11 +138,11 @@ class Vocab:
         size: number of ids.
         pad_id, unk_id, bos_id, eos_id, mask_id: padding, never used, begin and end of a sentence, a
             hidden word.
-        control_ids: ids that stand for no text, `unk_id` and language tags included, ascending.
+        control_ids: ids without text, `unk_id` and language tags included, ascending.
         languages: the languages that have a tag.
-        slots: the ids that stand for protected spans; None = there are none.
-        known_words: of the sources that a model with this vocabulary learned from, which stand in
-            a file of their own; None = nobody has counted them.
+        slots: the ids that represent protected spans; None = there are none.
+        known_words: words of the sources that a model with this vocabulary learned from, kept in a
+            separate file; None = they were not counted.
         blank_id: the id of a blank alone.
     """
 
@@ -150,12 +150,11 @@ class Vocab:
         """Read a serialized SentencePiece model.
 
         Args:
-            data: what `to_bytes` gave.
+            data: bytes from `to_bytes`.
             name: its name in errors.
 
         Raises:
-            FormatError: the bytes are not such a model, or it lacks something that this class
-                needs.
+            FormatError: the bytes are not such a model, or it lacks a part that this class needs.
         """
         processor, pieces = _open(data, name)
         self._data = data
@@ -229,14 +228,14 @@ class Vocab:
         return [self._with_honest_blanks(ids, text) for ids, text in zip(rows, texts, strict=True)]
 
     def sample(self, text: str, *, alpha: float, seed: int) -> list[int]:
-        """One of the many ways to cut `text` into pieces, drawn at random; it decodes to `text`.
+        """A random segmentation of `text` into pieces; it decodes to `text`.
 
-        A pure function of its arguments and the model; for kinds `char` and `word`, which know one
-        way only, the same as `encode`.
+        A pure function of its arguments and the model. For kinds `char` and `word`, which have only
+        one segmentation, the same as `encode`.
 
         Args:
             text: any text.
-            alpha: for `unigram`, how strongly likely ways are preferred (0 not at all, 0.1 to 0.5
+            alpha: for `unigram`, the preference for probable segmentations (0 none, 0.1 to 0.5
                 usual, large: always the best); for `bpe`, the share of merges left out (0.1 usual).
             seed: from 0 to 2**32 - 1.
 
@@ -260,7 +259,7 @@ class Vocab:
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """The pieces of `ids` for display: `▁` is a blank, `<0xC3>` a byte, `<2de>` a tag."""
-        # SentencePiece takes five times as long, for a list in its place of 0.7 MB at 8,000 pieces.
+        # A cached list, 0.7 MB for 8,000 pieces: SentencePiece takes five times as long.
         pieces = self._pieces
         return [pieces[id] for id in ids]
 
@@ -293,10 +292,10 @@ class Vocab:
         return self._language_ids[language]
 
     def _with_honest_blanks(self, ids: list[int], text: str) -> list[int]:
-        """`ids` of `text` with U+2581 for its stand-in, and no blank spelled as U+2581 in bytes."""
+        """`ids` of `text` with U+2581 restored, and no blank spelled as U+2581 in bytes."""
         sign, stand_in = self._sign, self._stand_in
         if sign[0] in ids:
-            # No U+2581 went in, so this is the blank of an unknown word in a model of kind `word`.
+            # The text has no U+2581, so this is the blank of an unknown word in kind `word`.
             ids = _replace_runs(ids, sign, itertools.repeat(self._blank))
         if _BLANK_SIGN in text:
             # A text may contain the stand-in itself: both are replaced in order.
@@ -311,7 +310,7 @@ class Vocab:
         return [self._byte_ids[byte] for byte in text.encode()]
 
     def _check(self, pieces: list[str], name: str) -> None:
-        """Raise FormatError unless any text survives this model."""
+        """Raise FormatError unless this model decodes every text unchanged."""
         if not all(self._processor.is_byte(id) for id in self._byte_ids):
             raise FormatError(
                 f"{name} must have a piece for each of the 256 bytes, but lacks some: "
@@ -337,12 +336,12 @@ _SIZES = (
 
 
 def choose_vocab_size(n_pairs: int, *, n_characters: int = 0) -> int:
-    """A vocabulary size for a corpus: more text, more and rarer pieces worth an embedding.
+    """A vocabulary size for a corpus: more text allows more and rarer pieces.
 
     Args:
         n_pairs: sentence pairs in the training corpus.
-        n_characters: different characters in it, where known; a script with thousands of signs
-            needs room for words beside them.
+        n_characters: different characters in it, if known; a script with thousands of signs needs
+            more room for words.
 
     Source: our own rule of thumb, in the range that Gowda and May 2020 and Ding et al. 2019 find
     good: thousands for small corpora, 32,000 at most.
@@ -375,7 +374,7 @@ def train_vocab(
         slots: see `TokenizerConfig.slots`; they count among the pieces.
 
     Raises:
-        DataError: there is nothing but blanks in `sentences`.
+        DataError: there are only blanks in `sentences`.
         ConfigError: `size` has no room for the characters, or a language code is malformed.
     """
     controls = [_MASK_PIECE, *language_tags(languages), *(SLOT_PIECES if slots else ())]
@@ -395,7 +394,7 @@ def train_vocab(
             sentence_iterator=_remembering(itertools.chain([first], lines), errors),
             model_writer=model,
             model_type=kind,
-            vocab_size=max(size, smallest),  # or else nothing tells what the characters need
+            vocab_size=max(size, smallest),  # or else the size that characters need is unknown
             character_coverage=character_coverage,
             control_symbols=controls,
             pretokenization_delimiter=_DELIMITER if split_han else "",
@@ -417,7 +416,7 @@ def language_tags(languages: Sequence[str]) -> list[str]:
     """The control pieces of these languages, as `Vocab.languages` reads them.
 
     Raises:
-        ConfigError: what should be a language code cannot be one.
+        ConfigError: a language code is malformed.
     """
     for language in languages:
         require_language(language)
@@ -454,7 +453,7 @@ def _open(data: bytes, name: str) -> tuple[sentencepiece.SentencePieceProcessor,
     try:
         processor.load_from_serialized_proto(data)
         pieces = list(map(processor.id_to_piece, range(processor.get_piece_size())))
-    except (RuntimeError, UnicodeDecodeError) as error:  # It quotes broken pieces as they are.
+    except (RuntimeError, UnicodeDecodeError) as error:  # Its message quotes broken bytes.
         raise FormatError(
             f"{name} must be a SentencePiece model, but is damaged or something else."
         ) from error

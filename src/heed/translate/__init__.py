@@ -1,1 +1,1 @@
-"""Text in, text out: models opened, lines cut and searched, results."""
+"""Text in, text out: opens models, cuts and translates lines, returns results."""

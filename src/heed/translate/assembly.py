@@ -1,4 +1,4 @@
-"""The translation of a part, put together from those of what is in it."""
+"""The translation of a part, assembled from those of its halves or inner texts."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -37,7 +37,7 @@ def filled(chunk: Chunk, done: Iterator[Translation]) -> Translation:
 
 
 def with_corrections(chunk: Chunk, found: Translation) -> Translation:
-    """The translation of a part that says which words were not read as they were typed."""
+    """The translation of a part, with a remark about words that were corrected."""
     corrected = [each for part in chunk.with_inner() for each in part.corrected]
     if not corrected or found.status == "unwanted":
         return found

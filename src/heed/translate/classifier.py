@@ -44,7 +44,7 @@ def load_classifier(
     Args:
         folder: a model or run folder.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
-        dtype: numbers to compute in.
+        dtype: the type to compute in.
         threads: CPU threads; None = as many as there are cores.
 
     Raises:
@@ -102,16 +102,16 @@ class Classifier:
         return list(self.stream(texts))
 
     def stream(self, texts: Iterable[str]) -> Iterator[Classified]:
-        """Label each text as it comes, a block at a time."""
+        """Label the texts of a stream, a block at a time."""
         waiting = iter(texts)
         while block := list(islice(waiting, ROWS)):
             yield from self._block(block)
 
     def trace(self, text: str) -> "Trace":
-        """Every named tensor of a text, caught from the model in torch, with `labels`.
+        """Every named tensor of a text, recorded from the model in torch, with `labels`.
 
         Raises:
-            UsageError: `text` is not a text.
+            UsageError: `text` is not a string.
             MissingExtraError: torch is not installed.
         """
         if not isinstance(text, str):
@@ -137,7 +137,7 @@ class Classifier:
         return [[*row, self.vocab.eos_id] for row in rows]
 
     def _labeled(self, log_probs: Floats) -> list[Classified]:
-        """The labels of outputs `(n_texts, n_outputs)`, whose first are of special pieces."""
+        """The labels of outputs `(n_texts, n_outputs)`; the first outputs are special pieces."""
         log_probs = log_probs[:, N_SPECIAL:]
         shares = np.exp(log_probs - log_probs.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)

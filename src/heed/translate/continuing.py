@@ -1,4 +1,4 @@
-"""What may come next in a translation: pieces, and how each of them would go on."""
+"""The next pieces of a translation, and the best translation that continues with each."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,7 +6,8 @@ from dataclasses import replace
 from heed.decode.options import DecodeOptions
 from heed.model.interface import Decodable
 from heed.translate.inspect import next_ids
-from heed.translate.lines import LineReader, require_callable, require_text
+from heed.translate.arguments import require_callable, require_text
+from heed.translate.lines import LineReader
 from heed.translate.parts import Chunk
 from heed.translate.result import Continuation, NextToken
 from heed.translate.search import Searcher
@@ -37,7 +38,7 @@ def continued(
     tag: list[int],
     is_wanted: Callable[[], bool] | None,
 ) -> list[Continuation]:
-    """The most probable next pieces and how each would go on, as `Translator.continuations`."""
+    """The most probable next pieces and their continuations, as `Translator.continuations`."""
     require_text(text=text, prefix=prefix)
     require_callable(is_wanted, "is_wanted")
     chunk = _whole(reader, text, prefix, tag)

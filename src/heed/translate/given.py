@@ -1,4 +1,4 @@
-"""Pairs that others have written: as ids, with their probabilities, as translations."""
+"""Given pairs, not translated by the model: as ids, with probabilities, as translations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from heed.translate.whole import read_pair, shown_pieces, written_pieces
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GivenPair:
-    """A source and a translation that somebody has written, as a model reads them.
+    """A source and a given translation, as a model reads them.
 
     Attributes:
         src_ids: of the source, `<eos>` last.
         tgt_ids: of the translation, `<eos>` last.
-        source_tokens: the pieces of the source that a person typed.
+        source_tokens: the pieces of the source without special ones.
         tokens: the pieces of the translation, `<eos>` last.
     """
 
@@ -51,7 +51,7 @@ def read_as_translated(reader: LineReader, src: str, tgt: str, tag: list[int]) -
 
 
 def read_letters(reader: LineReader, src: str, tgt: str, tag: list[int]) -> GivenPair:
-    """A pair, letter by letter.
+    """A pair with its spans spelled out, without slots.
 
     Args:
         reader: turns lines into ids.
@@ -72,7 +72,7 @@ def read_letters(reader: LineReader, src: str, tgt: str, tag: list[int]) -> Give
 def read_with_slots(reader: LineReader, src: str, tgt: str, tag: list[int]) -> GivenPair:
     """A pair with slots for the spans that both sides have, as in training.
 
-    A model with slots has hardly seen such spans letter by letter.
+    A model with slots has hardly seen such spans spelled out.
 
     Args:
         reader: turns lines into ids.
@@ -109,7 +109,7 @@ def score_given(
     tag: list[int],
     limits: tuple[int, int | None],
 ) -> list[PairScore]:
-    """Score pairs, all but those with a side that is too long to be read whole.
+    """Score pairs, except those with a side that is too long to be read as a whole.
 
     Args:
         model: anything that can be decoded, in evaluation mode.
@@ -119,7 +119,7 @@ def score_given(
         limits: tokens and rows of a batch, as in `batches`.
 
     Returns:
-        One score a pair, in order; its status is `too_long` where nothing was computed.
+        One score a pair, in order; its status is `too_long` if nothing was computed.
     """
     src_vocab, vocab = reader.src_vocab, reader.tgt_vocab
     longest = reader.max_whole_tokens + 1  # and <eos>
@@ -173,7 +173,7 @@ def given_translations(
     tag: list[int],
     limits: tuple[int, int | None],
 ) -> list[Translation]:
-    """Given translations with what a search would say about its own.
+    """Given translations with the same fields as those of a search.
 
     Args:
         model: anything that can be decoded, in evaluation mode.

@@ -1,7 +1,7 @@
-"""Spans of a source in a text of the target language that is given, not searched.
+"""Spans of a source in a given text of the target language.
 
-A prefix must be repeated to the letter, so it holds the spans that are spelled as they will be
-written. A whole translation may be anybody's, with numbers as the target language writes them.
+A prefix is repeated exactly, so its spans must be spelled as in the translation. A whole
+translation may come from any author, with numbers as the target language writes them.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from heed.text.shared import number_key
 from heed.text.slots import Mark
 from heed.translate.source import Kept, Place, Source
 
-# What no rule finds in the target language by itself.
+# Kinds of spans that no rule finds in the target language alone.
 _FOUND_IN_SOURCES = frozenset(("name", "term", "regex"))
 
 
@@ -20,7 +20,7 @@ def prefix_marks(begun: str, source: Source) -> list[Mark]:
     """The spans of a source that a translation begins with, and the ids of their slots in it.
 
     Args:
-        begun: how the translation must begin, normalized.
+        begun: required beginning of the translation, normalized.
         source: the part of the line.
     """
     return _marks(begun, _matches(begun, source), source)
@@ -38,7 +38,7 @@ def given_marks(text: str, source: Source) -> tuple[list[Mark], Source]:
     """
     matches = _matches(text, source, is_whole=True)
     there = {index for _, index in matches}
-    # One mark of a pair says nothing without the other one.
+    # A mark of a pair counts only together with the other one.
     matches = [
         match
         for match in matches
@@ -60,7 +60,7 @@ def _marks(text: str, matches: list[tuple[Place, int]], source: Source) -> list[
 
 
 def _matches(text: str, source: Source, *, is_whole: bool = False) -> list[tuple[Place, int]]:
-    """Where spans with slots stand in a text, and the index of each; each once, pairs nested."""
+    """The places of spans with slots in a text, and their indices; each once, pairs nested."""
     waiting: dict[object, list[int]] = {}
     for index, span in enumerate(source.spans):
         if span.slots is not None:
@@ -110,7 +110,7 @@ def _candidates(text: str, source: Source, *, is_whole: bool) -> Iterator[tuple[
 
 
 def _key(span: Kept, *, is_whole: bool) -> object:
-    """Equal for spans that stand for one another."""
+    """A key that is equal for corresponding spans."""
     if is_whole and span.kind == "number":
         return number_key(span.text)
     return _without(span.text, span.inner) if is_whole and span.inner else span.text
@@ -125,14 +125,14 @@ def _key_of(span: Span, text: str, *, is_whole: bool) -> object:
 
 
 def _without(text: str, inner: tuple[Place, ...]) -> tuple[str, ...]:
-    """What is left of a message when the texts inside it are taken out."""
+    """A message without the texts inside it."""
     ends = [0, *(end for _, end in inner)]
     starts = [*(start for start, _ in inner), len(text)]
     return tuple(text[start:end] for start, end in zip(ends, starts, strict=True))
 
 
 def words_equal(text: str, copy: str) -> list[Place]:
-    """Where a text stands in another one, and not as a part of a word."""
+    """The places of a text in another one, but not as a part of a word."""
     found: list[Place] = []
     start = text.find(copy)
     while start >= 0:

@@ -13,7 +13,8 @@ from heed.decode.slots import SlotRules
 from heed.errors import ConfigError, UsageError
 from heed.model.interface import Decodable, Floats, Inspectable
 from heed.text.vocab import Vocab
-from heed.translate.lines import LineReader, require_whole
+from heed.translate.arguments import require_whole
+from heed.translate.lines import LineReader
 from heed.translate.parts import Chunk
 from heed.translate.result import Alignment
 from heed.translate.whole import is_shown, shown_pieces, written_pieces
@@ -36,7 +37,7 @@ def next_ids(
         count: how many, from 1.
 
     Raises:
-        UsageError: `count`, which users call k, is no such number.
+        UsageError: `count` (`k` in the public interface) is not such a number.
     """
     require_whole(count, "k", 1)
     vocab = reader.tgt_vocab
@@ -58,7 +59,7 @@ def never_written(vocab: Vocab) -> list[int]:
 
 
 def _next_slots(chunk: Chunk) -> list[int]:
-    """The slots that may stand next in the translation of a line."""
+    """The slots that may come next in the translation of a line."""
     source = chunk.source
     rules = SlotRules.of([[] if source is None else source.required(chunk.prefix)])
     if rules is None:
@@ -177,10 +178,10 @@ def aligned(
 
 
 def heads_of(layer: int | None, heads: Sequence[int]) -> AlignmentHeads | None:
-    """The heads of a layer, without a layer of the last one; None if neither is given.
+    """The heads of a layer, by default of the last one; None if neither is given.
 
     Raises:
-        UsageError: the heads are no whole numbers.
+        UsageError: the heads are not whole numbers.
     """
     try:
         numbers = tuple(operator.index(head) for head in heads)

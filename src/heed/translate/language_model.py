@@ -1,4 +1,4 @@
-"""A language model: goes on with a text, and says how probable a text is."""
+"""A language model: continues a text, and computes the probability of a text."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ MAX_NEW_TOKENS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class TextScore:
-    """How well a model predicts a text.
+    """The score of a text under a model.
 
     Attributes:
         n_tokens: tokens of the text.
@@ -50,7 +50,7 @@ class TextScore:
 
     @property
     def perplexity(self) -> float:
-        """e to the nats a token: among how many equally likely tokens the model chooses."""
+        """e to the nats a token: the number of equally likely tokens to choose from."""
         return math.exp(self.loss)
 
     @property
@@ -67,7 +67,7 @@ def load_language_model(
     Args:
         folder: a model or run folder.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
-        dtype: numbers to compute in.
+        dtype: the type to compute in.
         threads: CPU threads; None = as many as there are cores.
 
     Raises:
@@ -86,7 +86,7 @@ class LanguageModel:
     Args:
         model: anything that can be decoded, in evaluation mode.
         vocab: its pieces.
-        options: default decoding options; `max_length` is the most tokens it sees at once.
+        options: default decoding options; `max_length` is the most tokens it reads at once.
         twin: the model in torch, for `trace` and `edited`; None = there is none.
     """
 
@@ -105,19 +105,19 @@ class LanguageModel:
         self.context = options.max_length
 
     def generate(self, prompts: Sequence[str], *, length: int = 200, **options: Any) -> list[str]:
-        """Go on with each prompt.
+        """Continue each prompt.
 
-        A continuation that is longer than the context goes on from the latest half of it.
+        When the context is full, the text continues from the latest half of it.
 
         Args:
-            prompts: texts to go on with; may be empty texts.
+            prompts: texts to continue; may be empty texts.
             length: tokens to add to each.
             **options: fields of `DecodeOptions` such as `sample`, `temperature`, `top_k`, `seed`;
-                without `sample` the likeliest token is taken each time.
+                without `sample` the most probable token is taken each time.
 
         Returns:
-            The continuations, without their prompts. Each depends on its own prompt and its place
-            in the list only.
+            The continuations, without their prompts. Each depends only on its own prompt and its
+            index in the list.
 
         Raises:
             UsageError: `prompts` is not a list of texts, or `length` is out of range.
@@ -141,16 +141,16 @@ class LanguageModel:
     def trace(
         self, prompt: str, continuation: str | None = None, *, length: int = 20, **options: Any
     ) -> "Trace":
-        """Every named tensor of a text, caught from the model in torch.
+        """Every named tensor of a text, recorded from the model in torch.
 
         Args:
             prompt: the beginning; may be empty.
-            continuation: the rest, `translation` of the trace; None = the model goes on.
-            length: tokens to add then.
+            continuation: the rest, `translation` of the trace; None = the model generates it.
+            length: tokens to generate then.
             **options: fields of `DecodeOptions`, for the continuation.
 
         Raises:
-            UsageError: the two are empty, or longer than the model reads at once.
+            UsageError: both are empty, or they are longer than the model reads at once.
             MissingExtraError: torch is not installed.
         """
         model = traceable(self.twin)
@@ -164,7 +164,7 @@ class LanguageModel:
                 f"prompt and continuation must have from 1 to {self.context} pieces, as many as "
                 f"this model reads at once, but have {len(ids)}."
             )
-        # The last piece of a prompt may go on in the continuation.
+        # The last piece of a prompt may extend into the continuation.
         pairs = zip(given, ids, strict=False)
         n_prompt = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         tracer = Tracer(model, self.vocab, self.vocab, has_source=False)

@@ -1,4 +1,4 @@
-"""Lines as parts that fit a model: everything before the first tensor.
+"""Reads lines and cuts them into parts that fit a model, as ids.
 
 The ids of a part: a language tag if the model has several target languages, pieces, `<eos>`.
 `text/segment.py` decides where a line may be cut.
@@ -8,7 +8,6 @@ import reprlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from numbers import Integral
 from typing import TypeVar
 
 from heed.errors import ConfigError, DataError, UsageError
@@ -16,16 +15,17 @@ from heed.text.normalize import normalize
 from heed.text.numbers import is_known, localize
 from heed.text.protected import Rules
 from heed.text.vocab import Vocab
+from heed.translate.arguments import require_flag, require_text
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.parts import Chunk, PartCutter, with_terms
 
 Text = TypeVar("Text", bound="str | Line")
 
 Protect = Rules | str | Sequence[str]
-"""What is protected: rules, or wishes for `Rules.of`."""
+"""Protected spans: rules, or arguments of `Rules.of`."""
 
 MAX_SOURCE_TOKENS = 256
-"""Longest source translated in one piece when the model folder does not say otherwise.
+"""Longest source translated as a whole, unless the model folder sets another limit.
 
 A translation has room for as many tokens (`DecodeOptions.max_length`).
 """
@@ -52,16 +52,16 @@ class Line:
 
     Attributes:
         text: in the source language.
-        prefix: how the translation must begin; "" leaves it free.
+        prefix: required beginning of the translation; "" = none.
         target_lang: one of the model's target languages; None = that of the call.
-        rules: what is protected in it; None = what the translator protects.
+        rules: rules for protected spans; None = those of the translator.
         localize_numbers: write its numbers as the target language does; None = as the translator
             does.
-        glossary: terms and their translations; None = none.
-        keep_typos: read misspelled words as they stand; None = as the translator does.
+        glossary: terms and their translations; None = that of the call, `Glossary.empty()` = none.
+        keep_typos: do not correct misspelled words; None = as the translator does.
 
     Raises:
-        UsageError: the text or the prefix is not a string.
+        UsageError: a value is of a wrong type.
     """
 
     text: str
@@ -74,21 +74,31 @@ class Line:
 
     def __post_init__(self) -> None:
         require_text(text=self.text, prefix=self.prefix)
+        if self.target_lang is not None:
+            require_text(target_lang=self.target_lang)
+        if not isinstance(self.rules, Rules | None):
+            raise UsageError(
+                f"rules must be Rules, but is {reprlib.repr(self.rules)}. Make them: "
+                'Rules.of(["none"]).'
+            )
+        _require_glossary(self.glossary)
+        require_flag(self.localize_numbers, "localize_numbers")
+        require_flag(self.keep_typos, "keep_typos")
 
 
 class LineReader:
     """Turns lines into the ids that a model reads.
 
-    `localize_numbers` and `keep_typos` count for lines that do not say it themselves.
+    `localize_numbers` and `keep_typos` apply to lines without their own setting.
 
     Args:
         src_vocab: pieces of the source side.
         tgt_vocab: pieces of the target side.
-        target_lang: language of the translation if a call names none.
+        target_lang: default language of the translation.
         target_langs: all target languages of a model that has several.
         max_source_tokens: a line of more pieces is cut.
-        rules: what is protected in lines that do not say it themselves.
-        source_lang: language of the lines, where known.
+        rules: rules for protected spans in lines without their own.
+        source_lang: language of the lines, if known.
 
     Raises:
         ConfigError: `max_source_tokens` is not such a number.
@@ -154,7 +164,7 @@ class LineReader:
         return max(MAX_WHOLE_TOKENS, self.max_source_tokens)
 
     def src_tokens(self, src_ids: list[int]) -> list[str]:
-        """The pieces of a source that a person typed."""
+        """The pieces of a source, without the tag and `<eos>`."""
         return self.src_vocab.pieces(i for i in src_ids if not self.src_vocab.is_control(i))
 
     def tgt_ids(self, text: str) -> list[int]:
@@ -163,7 +173,7 @@ class LineReader:
         return self.tgt_vocab.encode(text) if text else []
 
     def require_whole(self, what: str, n_tokens: int) -> None:
-        """Refuse a text that is too long to be read in one piece.
+        """Refuse a text that is too long to be read as a whole.
 
         Raises:
             DataError: it has more than `max_whole_tokens`; `what` names it.
@@ -187,7 +197,7 @@ class LineReader:
 
         Raises:
             ConfigError: the model does not translate into the language.
-            DataError: nor into that of a line, or a prefix leaves no room.
+            DataError: the same for the language of a line, or a prefix leaves no room.
         """
         tag = self.tag(target_lang)
         found = []
@@ -245,10 +255,10 @@ class LineReader:
         Args:
             tag: in front of each source.
             rules: what is protected.
-            write_number: a number as it stands in the translation.
+            write_number: a number → its form in the translation.
             max_source_tokens: a text of more pieces is cut; None = as the reader does.
-            keep_typos: read misspelled words as they stand; None = as the reader does.
-            glossary: terms, which are never misspelled.
+            keep_typos: do not correct misspelled words; None = as the reader does.
+            glossary: terms, which are never corrected.
         """
         return PartCutter(
             src_vocab=self.src_vocab,
@@ -265,7 +275,7 @@ class LineReader:
         """Writes numbers as the target language does.
 
         Raises:
-            ConfigError: it is not known how one of the languages does.
+            ConfigError: the number format of one of the languages is unknown.
         """
         langs = {self.src_vocab.language_id(lang): lang for lang in self.target_langs}
         target = langs[tag[0]] if tag else self.target_lang
@@ -283,13 +293,19 @@ class LineReader:
 
 
 def with_glossary(lines: Iterable[Line], glossary: Glossary | None) -> list[Line]:
-    """Lines, with a glossary where they have none of their own; anything else: UsageError."""
+    """Lines, with this glossary unless they have their own; UsageError if it is not a glossary."""
+    _require_glossary(glossary)
+    return [
+        replace(line, glossary=glossary) if line.glossary is None else line for line in lines
+    ]
+
+
+def _require_glossary(glossary: object) -> None:
     if not isinstance(glossary, Glossary | None):
         raise UsageError(
             f"glossary must be a Glossary, but is {reprlib.repr(glossary)}. Make one: "
             "heed.Glossary.read(FILE), or heed.Glossary.of({source term: target term})."
         )
-    return [line if line.glossary else replace(line, glossary=glossary) for line in lines]
 
 
 def require_room(parts: Sequence[Chunk], number: int, max_length: int) -> None:
@@ -301,45 +317,12 @@ def require_room(parts: Sequence[Chunk], number: int, max_length: int) -> None:
         max_length: most tokens of a translation.
 
     Raises:
-        DataError: says which line, and how long its prefix is.
+        DataError: names the line and the length of its prefix.
     """
     if parts and len(parts[0].prefix) >= max_length:
         raise DataError(
             f"The prefix of line {number + 1} must be shorter than max_length "
             f"({max_length}), but has {len(parts[0].prefix)} tokens."
-        )
-
-
-def require_text(**arguments: object) -> None:
-    """Refuse values that are not strings; each is given by its name.
-
-    Raises:
-        UsageError: says what it is.
-    """
-    for name, value in arguments.items():
-        if not isinstance(value, str):
-            raise UsageError(f"{name} must be a string, but is {reprlib.repr(value)}.")
-
-
-def require_callable(value: object, name: str) -> None:
-    """Refuse what is neither a function nor None.
-
-    Raises:
-        UsageError: says what it is.
-    """
-    if value is not None and not callable(value):
-        raise UsageError(f"{name} must be a function, but is {reprlib.repr(value)}.")
-
-
-def require_whole(value: object, name: str, least: int) -> None:
-    """Refuse values that are not whole numbers from `least`.
-
-    Raises:
-        UsageError: says what it is.
-    """
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise UsageError(
-            f"{name} must be a whole number from {least}, but is {reprlib.repr(value)}."
         )
 
 
@@ -350,13 +333,13 @@ def texts_of(
     kinds: tuple[type, ...] = (str,),
     wanted: str = "a list of strings",
 ) -> Iterator[Text]:
-    """The items of what must be several texts, each checked when it is read.
+    """The items of a list of texts, each checked when it is read.
 
     Args:
-        values: the texts. A single string is refused: it would be taken for its characters.
+        values: the texts. A single string is refused: it would be read as its characters.
         name: their name in errors.
-        kinds: what each may be.
-        wanted: what errors say they must be.
+        kinds: the allowed types.
+        wanted: the allowed types in words, for errors.
 
     Raises:
         UsageError: they are something else.
@@ -373,7 +356,7 @@ def texts_of(
 
 
 def lines_of(texts: Iterable[str | Line], prefixes: Iterable[str] | None = None) -> list[Line]:
-    """All lines of a list of texts, each with its prefix where there are any.
+    """All lines of a list of texts, each with its prefix if prefixes are given.
 
     Raises:
         DataError: there are not as many prefixes as texts.
@@ -393,19 +376,18 @@ def lines_of(texts: Iterable[str | Line], prefixes: Iterable[str] | None = None)
 def protected(
     lines: Sequence[Line], protect: Protect | None, localize_numbers: bool | None
 ) -> list[Line]:
-    """Lines with what a call wants of them, where they have no wishes of their own.
+    """Lines with the settings of a call, unless they have their own.
 
     Args:
         lines: of the call.
-        protect: rules, or wishes for them; None = the translator's.
+        protect: rules, or arguments of `Rules.of`; None = the translator's.
         localize_numbers: write numbers as the target language does; None = as the translator does.
 
     Raises:
         ConfigError: an expression is invalid.
         UsageError: an argument is of a wrong type.
     """
-    if localize_numbers is not None and not isinstance(localize_numbers, bool):
-        raise UsageError(f"localize_numbers must be True or False, but is {localize_numbers!r}.")
+    require_flag(localize_numbers, "localize_numbers")
     rules = rules_of(protect)
     if rules is None and localize_numbers is None:
         return list(lines)
@@ -422,7 +404,7 @@ def protected(
 
 
 def rules_of(protect: Protect | None) -> Rules | None:
-    """The rules of wishes; None stays None.
+    """The rules of a `protect` argument; None stays None.
 
     Raises:
         ConfigError: an expression is invalid.
@@ -453,7 +435,7 @@ def pairs_of(src: Iterable[str], tgt: Iterable[str]) -> tuple[list[str], list[st
 def with_prefixes(
     texts: Iterable[str | Line], prefixes: Iterable[str] | None = None, *, name: str = "texts"
 ) -> Iterator[Line]:
-    """Each text as a `Line`, with its prefix where there are any; errors call the texts `name`.
+    """Each text as a `Line`, with its prefix if given; errors call the texts `name`.
 
     Raises:
         DataError: there are fewer prefixes than texts, or more.
@@ -486,7 +468,7 @@ def buffers(
     max_chars: int,
     has_paused: Callable[[], bool] | None = None,
 ) -> Iterator[list[Line]]:
-    """Gather a stream into portions; `has_paused`, asked after each line, ends one early."""
+    """Gather a stream into portions; `has_paused`, called after each line, ends one early."""
     portion: list[Line] = []
     n_chars = 0
     for line in lines:

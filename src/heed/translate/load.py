@@ -1,7 +1,6 @@
-"""Open a model folder with the runtime that computes it: heed's own engine, or torch.
+"""Open a model folder with a runtime: heed's own engine, or torch.
 
-torch is imported only if it computes, so translating on a CPU needs neither its time nor its
-memory.
+torch is imported only if it is the runtime: with the engine, its import time and memory are saved.
 """
 
 import os
@@ -39,7 +38,7 @@ OTHER_TASKS = {
     "mlm": "is a masked language model. Use heed fill, or heed.translate.masked.load_masked.",
     "classify": "is a classifier. Use heed classify, or heed.translate.classifier.load_classifier.",
 }
-"""By the task of a model, what to say to those who want another."""
+"""By the task of a model, the end of the error for another task."""
 
 
 def open_model(
@@ -56,14 +55,14 @@ def open_model(
 
     Args:
         folder: a model or run folder.
-        device: `auto` = a GPU where there is one, `cpu`, `cuda` or `cuda:N`.
-        dtype: numbers to compute in. `auto` = on a CPU int8 where the folder holds it (`heed
-            quantize`), else float32; on a GPU what is fast there.
+        device: `auto` = a GPU if there is one, `cpu`, `cuda` or `cuda:N`.
+        dtype: the type to compute in. `auto` = on a CPU int8 if the folder holds it (`heed
+            quantize`), else float32; on a GPU a fast one.
         threads: CPU threads; None = as many as there are cores.
-        use_shortlist: the engine uses the folder's shortlist, where it holds one.
-        runtime: `engine` = heed's own, on a CPU; `torch`, where `heed.model.trace` shows every
-            tensor; `auto` = the engine on a CPU where it is compiled, else torch.
-        task: what the model must be able to do.
+        use_shortlist: the engine uses the folder's shortlist, if it holds one.
+        runtime: `engine` = heed's own, on a CPU; `torch`, in which `heed.model.trace` shows every
+            tensor; `auto` = the engine on a CPU if it is compiled, else torch.
+        task: the task that the model must have.
 
     Raises:
         FormatError: the folder is not a model, or a file in it is damaged.

@@ -1,4 +1,4 @@
-"""A masked language model: the likeliest pieces for the gaps of a text."""
+"""A masked language model: the most probable pieces for the gaps of a text."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ class Filling:
 
     Attributes:
         word: its text.
-        probability: that the model gives it.
+        probability: its probability in the model.
     """
 
     word: str
@@ -40,7 +40,7 @@ def load_masked(
     Args:
         folder: a model or run folder.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
-        dtype: numbers to compute in.
+        dtype: the type to compute in.
         threads: CPU threads; None = as many as there are cores.
 
     Raises:
@@ -75,9 +75,9 @@ class MaskedModel:
         self.context = context
 
     def fill(self, text: str, count: int = 5) -> list[list[Filling]]:
-        """The likeliest pieces for each gap, likeliest first.
+        """The most probable pieces for each gap, most probable first.
 
-        The gaps are predicted independently of each other: the best words of two gaps need not go
+        The gaps are predicted independently of each other: the best words of two gaps may not fit
         together.
 
         Args:
@@ -105,7 +105,7 @@ class MaskedModel:
         ]
 
     def trace(self, text: str) -> "Trace":
-        """Every named tensor of a text, caught from the model in torch.
+        """Every named tensor of a text, recorded from the model in torch.
 
         Args:
             text: one line, with or without `<mask>`; `log_probs` has a row for each of
@@ -121,12 +121,12 @@ class MaskedModel:
         return Tracer(model, self.vocab, self.vocab).read(text, ids)
 
     def _ids(self, text: str) -> list[int]:
-        """The ids of a text with gaps; a gap stands for a word and the blank before it."""
+        """The ids of a text with gaps; a gap replaces a word and the blank before it."""
         first, *rest = normalize(text).split(MASK)
         ids = self.vocab.encode(first.removesuffix(" ")) if first else []
         for part in rest:
             ids.append(self.vocab.mask_id)
-            # Behind a gap a text goes on without a blank of its own.
+            # After a gap the text continues without a leading blank.
             (more,) = stream_ids(self.vocab, [part.removesuffix(" ") or part])
             ids += more if part != " " else []
         if len(ids) >= self.context:

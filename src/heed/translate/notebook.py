@@ -1,4 +1,4 @@
-"""Results as HTML, which notebooks show: tables, every text escaped, no script."""
+"""Results as HTML for notebooks: tables, every text escaped, no script."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -11,7 +11,7 @@ MOST_ROWS = 500
 
 
 def isolated(text: str) -> str:
-    """`text` as HTML, whose marks of direction end with it."""
+    """`text` as HTML, isolated so that its direction does not affect the text after it."""
     return f"<bdi>{escape(text)}</bdi>"
 
 

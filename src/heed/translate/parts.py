@@ -1,11 +1,12 @@
-"""The parts of a line: what is searched in one piece, with its protected spans.
+"""The parts of a line that are searched as a whole, with their protected spans.
 
-`source.py` says what the model reads of a part with spans; `text/segment.py` where a line is cut.
+`source.py` has the model's input for a part with spans; `text/segment.py` cuts lines.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from heed.decode.phrases import Phrases
 from heed.text.capitals import in_small_letters, is_in_capitals
@@ -25,22 +26,24 @@ from heed.translate.source import (
     within,
 )
 
+Found = TypeVar("Found")
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of one line that is translated in one piece.
+    """A part of one line that is translated as a whole.
 
     Attributes:
         src_ids: input of the encoder.
         prefix: target ids that the translation must begin with.
         key: of the part in the stream; seeds its random draws.
         source: the part with its protected spans; None = it has none, and was not in capitals.
-        begun: the prefix as text, where there are protected spans.
+        begun: the prefix as text, if there are protected spans.
         inner: texts inside protected spans.
         glossary: terms and their translations; None = none.
-        phrases: what the translation must contain and must not; None = nothing.
-        corrected: misspelled words of the line, of which this is the first part, and what each is
-            read as.
+        phrases: phrases that the translation must or must not contain; None = none.
+        corrected: misspelled words of the line and the words read instead, if this is the line's
+            first part.
     """
 
     src_ids: list[int]
@@ -67,12 +70,12 @@ class Chunk:
 
     @property
     def question(self) -> tuple[object, ...]:
-        """Equal for parts that a search without sampling translates equally."""
+        """A key that is equal for parts with the same translation, unless it is sampled."""
         return tuple(self.src_ids), tuple(self.prefix), self.source, self.glossary, self.phrases
 
     @property
     def is_copied(self) -> bool:
-        """Whether it is its own translation: there is nothing but protected spans and signs."""
+        """Whether it is its own translation: it has only protected spans and punctuation."""
         return self.source is not None and not self.prefix and not self.source.has_words
 
 
@@ -113,9 +116,9 @@ class PartCutter:
         max_source_tokens: a text of more pieces is cut.
         tag: in front of each source.
         rules: what is protected.
-        write_number: a number as it stands in the translation.
-        keep_typos: read misspelled words as they stand.
-        glossary: terms, which are never misspelled.
+        write_number: a number → its form in the translation.
+        keep_typos: do not correct misspelled words.
+        glossary: terms, which are never corrected.
     """
 
     src_vocab: Vocab
@@ -138,14 +141,14 @@ class PartCutter:
 
         Args:
             text: as it was written.
-            prefix: how its translation must begin.
+            prefix: beginning of its translation.
             keys: one for each part.
         """
         text, begun = normalize(text), normalize(prefix)
         if not text:
             return []
         spans = find_spans(text, self.rules)
-        # The translation would not begin with this prefix any more if it were put in capitals.
+        # In capitals, the translation would no longer begin with this prefix.
         small = None if begun else self._in_small_letters(text, spans)
         read = self._as_usual(text, spans) if small is None else self._recased(small, spans)
         read, spans, corrected = self._corrected(read, spans)
@@ -181,7 +184,7 @@ class PartCutter:
         ]
 
     def _as_usual(self, text: str, spans: list[Span]) -> str:
-        """A text as it is read: in the case that its words usually have."""
+        """The text with the usual case of its words."""
         known = self.src_vocab.known_words
         # Texts inside a message are parts of a sentence.
         if known is None or self.rules.is_within_icu:
@@ -189,7 +192,7 @@ class PartCutter:
         return in_usual_case(known, text, [(span.start, span.end) for span in spans]) or text
 
     def _recased(self, text: str, spans: list[Span]) -> str:
-        """A text in small letters with the capitals that its words usually have."""
+        """A lowercase text with the usual capitals of its words."""
         known = self.src_vocab.known_words
         kept = [(span.start, span.end) for span in spans]
         return text if known is None else with_usual_capitals(known, text, kept)
@@ -197,28 +200,43 @@ class PartCutter:
     def _corrected(
         self, text: str, spans: list[Span]
     ) -> tuple[str, list[Span], tuple[tuple[str, str], ...]]:
-        """A text without its typing errors, its spans, and which words were read as which."""
+        """A text without typing errors, its spans, and the corrected words."""
         known = self.src_vocab.known_words
         if known is None or self.keep_typos:
             return text, spans, ()
-        taken = [(span.start, span.end) for span in spans]
-        found = corrections(known, text, taken)
-        if found and self.glossary:
-            terms = self.glossary.occurrences(text, taken)
-            taken = sorted([*taken, *((term.start, term.end) for term in terms)])
-            found = corrections(known, text, taken)
+        found = self._outside_terms(functools.partial(corrections, known), text, spans)
         for one in reversed(found):
             start, end = one.place
             text = f"{text[:start]}{one.meant}{text[end:]}"
             spans = moved(spans, end, len(one.meant) - len(one.word))
         return text, spans, tuple((one.word, one.meant) for one in found)
 
+    def _outside_terms(
+        self,
+        find: Callable[[str, Sequence[tuple[int, int]]], Found],
+        text: str,
+        spans: list[Span],
+    ) -> Found:
+        """The words that `find` finds outside protected spans and the glossary's terms.
+
+        Args:
+            find: gets a text and the places to leave out, in order.
+            text: the text.
+            spans: its protected spans.
+        """
+        taken = [(span.start, span.end) for span in spans]
+        found = find(text, taken)
+        if found and self.glossary:
+            terms = self.glossary.occurrences(text, taken)
+            found = find(text, sorted([*taken, *((term.start, term.end) for term in terms)]))
+        return found
+
     def _with_names(self, text: str, spans: list[Span]) -> list[Span]:
-        """The spans of a text, with the names in it, which the model cannot know."""
+        """The spans of a text, plus its names, which the model does not know."""
         known = self.src_vocab.known_words
         if known is None or self.slots is None:
             return spans
-        names = known.names(text, [(span.start, span.end) for span in spans])
+        names = self._outside_terms(known.names, text, spans)
         return with_things(spans, names, "name") if names else spans
 
     def _chunk(self, source: Source, begun: str, keys: Iterator[int]) -> Chunk:
@@ -235,7 +253,7 @@ class PartCutter:
         return Chunk([*self.tag, *ids, self.src_vocab.eos_id], prefix, key, source, begun, inner)
 
     def _in_small_letters(self, text: str, spans: list[Span]) -> str | None:
-        """A line in capitals as the model reads it; None if it is not, or reads better so."""
+        """A line in capitals in lower case; None if it is not, or is better read in capitals."""
         kept = [(span.start, span.end) for span in spans]
         if not is_in_capitals(text, kept):
             return None
@@ -261,8 +279,8 @@ class PartCutter:
         )
 
     def _stretches(self, text: str) -> list[list[int]]:
-        """The ids of each part of a text that is too long; blank ones are left out."""
-        # Each stretch is encoded once: to be measured, and then to be read.
+        """The ids of each part of a text that is too long; blank parts are left out."""
+        # Cached: each stretch is encoded to be measured, and again to be read.
         encoded = functools.cache(self.src_vocab.encode)
         return [encoded(part) for each in self._cut(text, encoded) if (part := each.strip())]
 

@@ -1,7 +1,7 @@
 """Protected spans in a translation: from slots or from copies, else placed by alignment.
 
-Whatever the model wrote, each span stands in the translation once, pairs of tags well nested and
-around what was inside them. `tape.py` finds places; `source.py` says what the model read.
+Whatever the model wrote, the translation contains each span once; pairs of tags are well nested and
+enclose the same content. `tape.py` finds places; `source.py` makes the model's input.
 """
 
 import unicodedata
@@ -24,7 +24,7 @@ from heed.translate.tape import Atom, Tape
 from heed.translate.words import WORD_START, Links, link_spans, piece_spans, words_around
 
 Mark = tuple[int, int, int]
-"""Where a span begins and ends in a translation, and its index in the source."""
+"""Start and end of a span in a translation, and its index in the source."""
 
 _MOST_REPAIRS = 100
 
@@ -34,11 +34,11 @@ class Draft:
     """A translation as the model wrote it, in which some protected spans are found.
 
     Attributes:
-        source: what was translated.
-        text: with the spans for their slots.
-        marks: the spans that are there, in order.
-        tokens: the pieces of the text; a span for its slot.
-        prefix: how the caller wanted it to begin.
+        source: the source.
+        text: the text, with spans in place of their slots.
+        marks: the spans found, in order.
+        tokens: the pieces of the text; a span in place of its slot.
+        prefix: the caller's prefix.
     """
 
     source: Source
@@ -49,11 +49,11 @@ class Draft:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all spans are there, so that nothing has to be placed."""
+        """Whether all spans are found, so that none has to be placed."""
         return len(self.marks) == len(self.source.spans) and not self.tape().missing
 
     def tape(self) -> Tape:
-        """The words and spans of the text; without spans that stand outside their pairs."""
+        """The words and spans of the text, without spans that are outside their pairs."""
         words = words_around(self.text, [(start, end) for start, end, _ in self.marks])
         spans = {(start, end): index for start, end, index in self.marks}
         fixed = len(self.prefix) if self.text.startswith(self.prefix) else 0
@@ -75,12 +75,12 @@ class Draft:
 
 
 def text_of(ids: Sequence[int], vocab: Vocab, source: Source | None) -> str:
-    """The text that a model wrote: with the spans for its slots, and no others.
+    """The text that a model wrote, with spans in place of its slots only.
 
     Args:
         ids: of the target side.
         vocab: of the target side.
-        source: what was translated, if it has protected spans.
+        source: the source, if it has protected spans.
     """
     if source is None:
         return normalize(vocab.decode(ids))
@@ -91,13 +91,13 @@ def text_of(ids: Sequence[int], vocab: Vocab, source: Source | None) -> str:
 
 
 def read_draft(source: Source, ids: Sequence[int], vocab: Vocab, prefix: str) -> Draft:
-    """Find the protected spans of a source in what the model wrote.
+    """Find the protected spans of a source in the model's output.
 
     Args:
-        source: what was translated.
+        source: the source.
         ids: of the translation.
         vocab: of the target side.
-        prefix: how the caller wanted the translation to begin.
+        prefix: the caller's prefix.
     """
     slots = {span.slots[1]: i for i, span in enumerate(source.spans) if span.slots is not None}
     texts = {id: source.spans[index].text for id, index in slots.items()}
@@ -112,7 +112,7 @@ def read_draft(source: Source, ids: Sequence[int], vocab: Vocab, prefix: str) ->
 
 
 def _normalized(text: str, places: Sequence[tuple[int, int]]) -> tuple[str, list[tuple[int, int]]]:
-    """A text normalized around places that stay as they are, and where these stand then."""
+    """A text normalized around places that stay as they are, and the new places."""
     written, begin = "", 0
     found: list[tuple[int, int]] = []
     for start, end in places:
@@ -126,10 +126,10 @@ def _normalized(text: str, places: Sequence[tuple[int, int]]) -> tuple[str, list
 
 
 def _appended(written: str, text: str) -> str:
-    """A text with a normalized one behind it, which does not change what stands before it."""
+    """A text with another one, normalized, appended; the text before it does not change."""
     body = normalize(text)
     is_spaced = bool(written) and text[:1] != "" and text[0] in BLANKS
-    # A mark that joins the character before it would change that.
+    # A combining mark would change the character before it.
     if written and body and unicodedata.category(body[0]) in ("Mn", "Mc", "Me"):
         is_spaced = True
     written += (" " if is_spaced else "") + body
@@ -138,7 +138,7 @@ def _appended(written: str, text: str) -> str:
 
 
 def _with_copies(source: Source, text: str, marks: list[Mark]) -> list[Mark]:
-    """The marks with those of spans that stand in the text by their own letters."""
+    """The marks, plus those of spans that are spelled out in the text."""
     there = {index for _, _, index in marks}
     missing: dict[str, list[int]] = {}
     for index, span in enumerate(source.spans):
@@ -149,7 +149,7 @@ def _with_copies(source: Source, text: str, marks: list[Mark]) -> list[Mark]:
         return sorted(marks)
     taken = [(start, end) for start, end, _ in marks]
     found = [(span.start, span.end) for span in find_spans(text, source.rules)]
-    # What is a span in its context only, such as a match of one's own expression.
+    # Text that is a span only in its context, such as a match of a user's expression.
     found += [place for copy in missing for place in words_equal(text, copy)]
     for start, end in found:
         waiting = missing.get(text[start:end])
@@ -164,13 +164,13 @@ def _with_copies(source: Source, text: str, marks: list[Mark]) -> list[Mark]:
 
 @dataclass(kw_only=True)
 class Restored:
-    """A translation in which every protected span stands once.
+    """A translation that contains every protected span once.
 
     Attributes:
-        text: of it.
+        text: its text.
         atoms: its words and spans; empty = it is the source.
-        places: where these stand in the text.
-        doubts: what could not be done well.
+        places: their places in the text.
+        doubts: doubts about the placement of spans.
     """
 
     text: str
@@ -182,12 +182,12 @@ class Restored:
 def with_spans(
     draft: Draft, translation: Translation, alignment: list[list[float]] | None
 ) -> Translation:
-    """A translation in which every protected span stands once.
+    """A translation that contains every protected span once.
 
     Args:
-        draft: as the model wrote it.
+        draft: the model's output.
         translation: with the scores of the model, the pieces that it read, and its alignment if
-            that is wanted.
+            requested.
         alignment: of the draft's tokens with the pieces read; None = there is none.
     """
     links = None if draft.is_whole else links_of(draft, translation.source_tokens, alignment)
@@ -196,10 +196,10 @@ def with_spans(
 
 
 def restore(draft: Draft, links: Links | None, *, is_aligned: bool) -> Restored:
-    """Put the spans that are missing where they belong, and leave out what stands there twice.
+    """Put missing spans in their places, and remove second copies of spans.
 
     Args:
-        draft: as the model wrote it.
+        draft: the model's output.
         links: of the words of its source with its own; None = nothing is missing.
         is_aligned: whether the links were read from attention, and not guessed.
     """
@@ -208,6 +208,7 @@ def restore(draft: Draft, links: Links | None, *, is_aligned: bool) -> Restored:
     if missing and links is not None:
         starts = [start for start, _ in links.src]
         tape.place_missing(links, [_words_from(starts, span.read) for span in source.spans])
+    tape.space_spans()
     n_removed = _repair(tape, source)
     if n_removed is None or tape.missing:
         return Restored(text=as_source(source), doubts=[_SOURCE_KEPT])
@@ -236,7 +237,7 @@ def _moved(source: Source, index: int, place: tuple[int, int]) -> Doubt:
 
 
 def as_source(source: Source) -> str:
-    """The source with its spans as they stand in a translation."""
+    """The source with its spans as in a translation."""
     parts: list[str] = []
     place = 0
     for span in source.spans:
@@ -251,7 +252,7 @@ def with_inner(translation: Translation, span: Kept, translated: Sequence[str]) 
     The texts of the source stay if the translated ones would break the span.
 
     Args:
-        translation: which holds the span.
+        translation: a translation that contains the span.
         span: of the source.
         translated: one text for each inner one of the span.
     """
@@ -293,10 +294,10 @@ def links_of(draft: Draft, source_tokens: list[str], alignment: list[list[float]
 
 
 def _repair(tape: Tape, source: Source) -> int | None:
-    """Part what runs together, and take out second copies of spans.
+    """Separate spans from adjacent text, and remove second copies of spans.
 
     Returns:
-        How many copies were taken out; None if the text cannot be made right.
+        The number of copies removed; None if the text cannot be repaired.
     """
     n_removed = 0
     swapped: set[tuple[int, int]] = set()
@@ -309,7 +310,7 @@ def _repair(tape: Tape, source: Source) -> int | None:
             tape.remove(doomed)
             n_removed += is_copy
             continue
-        # Two spans that are not read as such side by side may be in the other order.
+        # Two adjacent spans that are not recognized may be recognized in the other order.
         clashes = [each for each in _clashes(tape, text, places, source) if each not in swapped]
         clash = next((each for each in clashes if tape.swap(*each)), None)
         if clash is None:
@@ -318,9 +319,20 @@ def _repair(tape: Tape, source: Source) -> int | None:
     return None
 
 
-def _part(tape: Tape, text: str, places: list[tuple[int, int]], source: Source) -> bool:
-    """Put blanks beside spans that are not found as such; whether any was put."""
+def _recognized(
+    tape: Tape, text: str, places: Sequence[tuple[int, int]], source: Source
+) -> set[tuple[int, int]]:
+    """The places of spans that a rule finds, and of names that are no part of a longer word."""
     found = {(span.start, span.end) for span in find_spans(text, source.rules)}
+    for atom, place in zip(tape.atoms, places, strict=True):
+        if atom.span is not None and source.spans[atom.span].rule == "name":
+            found.update({place} & {*words_equal(text, atom.text)})
+    return found
+
+
+def _part(tape: Tape, text: str, places: list[tuple[int, int]], source: Source) -> bool:
+    """Put blanks beside spans that are not recognized; return whether any was put."""
+    found = _recognized(tape, text, places, source)
     has_changed = False
     for number, (atom, place) in enumerate(zip(tape.atoms, places, strict=True)):
         if atom.span is None or place in found or _is_free(tape, number, source):
@@ -332,7 +344,7 @@ def _part(tape: Tape, text: str, places: list[tuple[int, int]], source: Source) 
 
 
 def _is_free(tape: Tape, number: int, source: Source) -> bool:
-    """Whether a span stands as close to its neighbors as it did in the source."""
+    """Whether a span is as close to its neighbors as in the source."""
     span = source.spans[tape.atoms[number].span or 0]
     before, after = source.text[: span.place[0]][-1:], source.text[span.place[1] :][:1]
     text_before = tape.atoms[number - 1].text[-1] if number else ""
@@ -347,10 +359,10 @@ def _is_free(tape: Tape, number: int, source: Source) -> bool:
 def _doomed(
     tape: Tape, text: str, places: list[tuple[int, int]], source: Source
 ) -> tuple[list[Atom], bool]:
-    """Words that make up a second copy of a span, or a span that holds another one.
+    """Words that form a second copy of a span, or a span that contains another one.
 
     Returns:
-        The words, none if all is right, and whether they are a copy.
+        The words, if any, and whether they are a copy.
     """
     wanted = Counter(span.text for span in source.spans)
     has_pairs = any(span.kind == "open" for span in source.spans)
@@ -379,8 +391,8 @@ def _doomed(
 def _clashes(
     tape: Tape, text: str, places: list[tuple[int, int]], source: Source
 ) -> list[tuple[int, int]]:
-    """The indices of neighboring spans of which one is not found as such."""
-    found = {(span.start, span.end) for span in find_spans(text, source.rules)}
+    """The indices of neighboring spans of which one is not recognized."""
+    found = _recognized(tape, text, places, source)
     lost = {atom.span for atom, place in zip(tape.atoms, places, strict=True) if place not in found}
     return [
         (one.span, other.span)
@@ -390,13 +402,13 @@ def _clashes(
 
 
 def finished(draft: Draft, restored: Restored, translation: Translation) -> Translation:
-    """A translation with the text of what was restored, and tokens that spell it.
+    """A translation with the restored text, and tokens that spell it.
 
     Args:
-        draft: as the model wrote it.
+        draft: the model's output.
         restored: with all spans.
         translation: with the scores of the model, the pieces that it read, and its alignment if
-            that is wanted.
+            requested.
     """
     shown, columns = _with_unread(draft.source, translation.source_tokens)
     doubts = (*translation.doubts, *restored.doubts)
@@ -449,7 +461,7 @@ def _cased(
 
 
 def _with_unread(source: Source, tokens: list[str]) -> tuple[list[str], list[int | None]]:
-    """The pieces of a source with the spans that the model did not read, and where each was."""
+    """The pieces of a source plus the spans that the model did not read, and the index of each."""
     places = piece_spans(tokens, source.read)
     shown: list[str] = []
     columns: list[int | None] = []
@@ -467,7 +479,7 @@ def _with_unread(source: Source, tokens: list[str]) -> tuple[list[str], list[int
 
 
 def _order(draft: Draft, restored: Restored) -> list[int | str]:
-    """The tokens of what was restored: numbers of the draft's, and spans that were put in."""
+    """The tokens of the restored text: indices of the draft's, and spans that were put in."""
     words = words_around(draft.text, [(start, end) for start, end, _ in draft.marks])
     of_words: list[list[int]] = [[] for _ in words]
     number = 0

@@ -16,10 +16,10 @@ class Doubt:
     """A reason to look at a translation, or at a place in it.
 
     Attributes:
-        kind: which reason.
+        kind: the kind of reason.
         sentence: the reason in words.
-        start: where the place begins in the text of the translation; None = no one place.
-        end: where it ends there, one past its last character.
+        start: start of the place in the text of the translation; None = no single place.
+        end: its end, one past the last character.
     """
 
     kind: str
@@ -37,17 +37,17 @@ class Translation:
         score: log-probability after length normalization; larger is better.
         log_prob: natural log of the probability of all target tokens, `<eos>` included.
         tokens: target pieces, without `<eos>`.
-        token_scores: log-probability of each token and, where the sentence ended, of `<eos>`.
+        token_scores: log-probability of each token and, if the sentence ended, of `<eos>`.
         source_tokens: source pieces as the model read them, without special ones.
         alignment: how strongly each target token read each source token, rows sum to at most 1,
-            `(n_tokens, n_source_tokens)`; None unless asked for.
+            `(n_tokens, n_source_tokens)`; None unless requested.
         alternatives: the next best translations, best first.
         status: `ok`; `empty` for a blank line; `split` when the line was too long and was
             translated in parts; `max_length` when the search was cut off before `<eos>`;
-            `replaced_bytes` when the input was not valid UTF-8; `unwanted` when the search was
-            ended because nobody wanted the result any more.
+            `replaced_bytes` when the input was not valid UTF-8; `unwanted` when the caller ended
+            the search.
         doubts: reasons to look at it, see `heed.translate.doubts`.
-        confidence: probability that it is right; None = the model has not learned to tell.
+        confidence: probability that it is right; None = the model is not calibrated.
     """
 
     text: str
@@ -91,8 +91,8 @@ class PairScore:
     Attributes:
         tokens: target pieces, `<eos>` last.
         token_scores: natural log of each token's probability.
-        status: `ok`; `too_long` when a side has more tokens than the model reads in one piece:
-            there are no tokens then, and both sums are NaN.
+        status: `ok`; `too_long` when a side has more tokens than the model reads at once: then
+            there are no tokens, and both sums are NaN.
     """
 
     tokens: list[str]
@@ -224,13 +224,13 @@ def _concatenated(parts: list[Translation]) -> Translation:
 
 
 def _least(confidences: Iterable[float | None]) -> float | None:
-    """A line is as good as the worst of its parts; None if one has none."""
+    """The confidence of a line: that of its worst part; None if a part has none."""
     known = list(confidences)
     return None if None in known else min(one for one in known if one is not None)
 
 
 def moved(doubt: Doubt, by: int) -> Doubt:
-    """A doubt about a translation that has come to stand behind `by` characters."""
+    """A doubt about a translation that now starts `by` characters later."""
     if doubt.start is None or doubt.end is None:
         return doubt
     return replace(doubt, start=doubt.start + by, end=doubt.end + by)

@@ -26,6 +26,7 @@ from heed.translate.doubts.again import (
     other_options,
 )
 from heed.translate.doubts.judge import Judge
+from heed.translate.empty import search_non_empty
 from heed.translate.inspect import Weights, cross_attention, never_written
 from heed.translate.parts import Chunk
 from heed.translate.protect import Draft, read_draft, with_spans
@@ -37,12 +38,12 @@ from heed.translate.whole import shown_pieces
 BATCH_TOKENS, BATCH_TOKENS_ON_GPU = 4096, 16384
 """Source positions times beam of a batch: bounds memory, does not change results.
 
-A GPU waits for the processor between steps, however few rows they have.
+Between steps a GPU waits for the processor, even with few rows.
 """
 
 
 def usual_batch_tokens(model: Decodable) -> int:
-    """The batch for the device that the model is on."""
+    """The default batch size for the model's device."""
     return BATCH_TOKENS_ON_GPU if getattr(model, "is_on_gpu", False) else BATCH_TOKENS
 
 
@@ -56,9 +57,9 @@ class Searcher:
         tgt_vocab: pieces of the target side.
         batch_tokens: source positions times beam computed at once; results do not depend on it.
         batch_lines: at most this many parts at once; None = no such limit.
-        alignment_heads: what is read as an alignment.
-        judge: looks at what was found; None = nobody does.
-        searches_again: search once more where the answer is in doubt.
+        alignment_heads: the heads that are read as an alignment.
+        judge: adds doubts to translations; None = no doubts.
+        searches_again: search once more for doubtful translations.
     """
 
     model: Decodable
@@ -81,11 +82,11 @@ class Searcher:
         """Translate parts in batches of similar length; results come in the order given.
 
         Args:
-            chunks: what to translate.
-            options: how to search.
+            chunks: the parts to translate.
+            options: of the search.
             alignment: also record cross-attention.
-            is_wanted: asked after every step; a part that is not wanted any more leaves the search
-                at once, and has the status `unwanted`.
+            is_wanted: called after every step; a part that is no longer wanted leaves the search at
+                once, and has the status `unwanted`.
         """
         if not any(chunk.inner for chunk in chunks):
             found = self._judged(chunks, options, alignment=alignment, is_wanted=is_wanted)
@@ -109,11 +110,11 @@ class Searcher:
         alignment: bool = False,
         is_wanted: IsWanted | None = None,
     ) -> list[Translation]:
-        """The first half of `search`: answers of which some may be open, see `is_open`.
+        """The first half of `search`: translations of which some may be open, see `is_open`.
 
         Args:
             chunks: without inner texts.
-            options: as `search`, and so are the others.
+            options: as in `search`, like the other arguments.
         """
         found = self._once(chunks, options, alignment=alignment, is_wanted=is_wanted)
         return [
@@ -122,8 +123,8 @@ class Searcher:
         ]
 
     def is_open(self, found: Translation, options: DecodeOptions) -> bool:
-        """Whether `search_again` has to follow a first answer."""
-        # Who draws at random wants what was drawn.
+        """Whether a first translation needs `search_again`."""
+        # A sampled translation is not replaced by another.
         may_be = self.judge is not None and self.searches_again and not options.sample
         return may_be and needs_help(found)
 
@@ -136,12 +137,12 @@ class Searcher:
         alignment: bool = False,
         is_wanted: IsWanted | None = None,
     ) -> list[Translation]:
-        """The second half of `search`, for parts whose first answers are open.
+        """The second half of `search`, for parts whose first translations are open.
 
         Args:
-            chunks: what to translate; it may be of several first halves with the same options.
-            found: the first answers.
-            options: as `search`, and so are the others.
+            chunks: the parts; they may be of several first halves with the same options.
+            found: the first translations.
+            options: as in `search`, like the other arguments.
         """
         best = [*found]
         self._search_again(chunks, best, options, alignment, is_wanted)
@@ -155,7 +156,7 @@ class Searcher:
         alignment: bool,
         is_wanted: IsWanted | None,
     ) -> list[Translation]:
-        """Translate parts, and search again for those in doubt."""
+        """Translate parts, and search again for doubtful ones."""
         found = self._once(chunks, options, alignment=alignment, is_wanted=is_wanted)
         if any(self.is_open(each, options) for each in found):
             self._search_again(chunks, found, options, alignment, is_wanted)
@@ -184,7 +185,7 @@ class Searcher:
         alignment: bool,
         is_wanted: IsWanted | None,
     ) -> None:
-        """Replace what is in doubt by something better, if other searches find it."""
+        """Replace doubtful translations by better ones, if other searches find any."""
         groups: dict[DecodeOptions, list[int]] = {}
         for place, each in enumerate(found):
             if needs_help(each):
@@ -228,7 +229,7 @@ class Searcher:
         found: Sequence[Translation],
         answers: dict[int, list[Answer]],
     ) -> dict[int, list[Translation]]:
-        """Those answers that follow their part's glossary as the first one does, judged."""
+        """The answers that follow the glossary of their part as well as the first one, judged."""
         kept = {
             place: as_faithful(chunks[place], self.src_vocab, found[place], some)
             for place, some in answers.items()
@@ -280,7 +281,7 @@ class Searcher:
         alignment: bool,
         is_wanted: IsWanted | None,
     ) -> list[Translation]:
-        """Translate each of the equal parts once, unless it draws random numbers of its own."""
+        """Translate equal parts once, unless each draws its own random numbers."""
         first: dict[tuple[object, ...], int] = {}
         same = [
             first.setdefault((chunk.key if options.sample else 0, chunk.question), len(first))
@@ -318,11 +319,11 @@ class Searcher:
         return [found.get(place, UNWANTED) for place in same]
 
     def _groups(self, chunks: dict[int, Chunk], lengths: dict[int, int]) -> list[list[int]]:
-        """The parts without and with slots, which cost time in each row of their batch.
+        """The parts without and with slots; slots cost time in each row of a batch.
 
         Args:
-            chunks: by place.
-            lengths: of those that are to be searched, times their rows.
+            chunks: by index.
+            lengths: of the parts to search, times their rows.
         """
         if max(lengths.values(), default=0) * len(lengths) <= self.batch_tokens:
             return [[*lengths]]  # all fit into one batch
@@ -342,7 +343,13 @@ class Searcher:
     ) -> list[Translation]:
         if not chunks:
             return []
-        ranked = self.decode(chunks, options, model=model, is_wanted=is_wanted)
+
+        def search(
+            parts: Sequence[Chunk], changed: DecodeOptions, are_wanted: BatchIsWanted | None
+        ) -> list[list[Hypothesis]]:
+            return self.decode(parts, changed, model=model, is_wanted=are_wanted)
+
+        ranked = search_non_empty(search, chunks, options, is_wanted)
         drafts = [
             [self._draft(chunk, hypothesis) for hypothesis in hypotheses]
             for chunk, hypotheses in zip(chunks, ranked, strict=True)
@@ -358,7 +365,7 @@ class Searcher:
         ]
 
     def _draft(self, chunk: Chunk, hypothesis: Hypothesis) -> Draft | None:
-        """What the model wrote, where the part has protected spans."""
+        """The model's output, if the part has protected spans."""
         if chunk.source is None:
             return None
         return read_draft(chunk.source, hypothesis.ids, self.tgt_vocab, chunk.begun)
@@ -375,10 +382,10 @@ class Searcher:
         """Search all parts in one batch.
 
         Args:
-            chunks: what to translate.
-            options: how to search.
+            chunks: the parts to translate.
+            options: of the search.
             model: the one to search with; None = that of the searcher.
-            is_wanted: asked after every step with places in `chunks`.
+            is_wanted: called after every step with indices in `chunks`.
             observer: gets a record of every step.
 
         Returns:
@@ -451,8 +458,8 @@ class Searcher:
     ) -> list[list[Weights | None]]:
         """Cross-attention of hypotheses, from one forced pass over them.
 
-        It is computed where it is wanted, or where protected spans have to be placed and the
-        model has any.
+        It is computed if requested, or if protected spans must be placed and the model has
+        cross-attention.
         """
         has_any = is_wanted or isinstance(model, Inspectable)
         needed = [
@@ -484,5 +491,5 @@ def _texts(chunks: Sequence[Chunk]) -> list[str | None]:
 
 
 def rows_of(options: DecodeOptions) -> int:
-    """Hypotheses that are searched at the same time for each source."""
+    """The number of hypotheses that are searched at the same time for each source."""
     return options.n_best if options.sample else options.beam_size

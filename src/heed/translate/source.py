@@ -1,4 +1,4 @@
-"""A source with protected spans: what the model reads of it, and what its translation must hold.
+"""A source with protected spans: the model's input, and the slots its translation must contain.
 
 `text.protected` finds the spans; `protect.py` puts them into the translation.
 """
@@ -13,7 +13,7 @@ from heed.text.slots import Mark, Slots
 
 Place = tuple[int, int]
 
-# What a model without slots reads as it stands: it may have learned to repeat it.
+# A model without slots reads these spans as text: it may have learned to copy them.
 _READ_RULES = frozenset(("number", "count", "printf", "braces", "term", "regex"))
 _LONGEST_READ = 24
 
@@ -23,16 +23,17 @@ class Kept:
     """A protected span of a source.
 
     Attributes:
-        text: as it must stand in the translation.
-        written: as it stands in the source.
+        text: its text in the translation.
+        written: its text in the source.
         kind: `open` and `close` are the two marks of a pair.
-        rule: that found it.
-        place: in `Source.text`.
-        read: in `Source.read`; an empty stretch if the model does not read it.
-        partner: of the mark of a pair: the index of the other one.
+        rule: the rule that found it.
+        place: its place in `Source.text`.
+        read: its place in `Source.read`; an empty stretch if the model does not read it.
+        partner: for a mark of a pair, the index of the other one.
         inside: the index of the opening mark of the pair around it; None = there is none.
-        slots: the ids that stand for it in the source and in the translation; None = none do.
-        inner: stretches of its text that are translated by themselves.
+        slots: the ids that represent it in the source and in the translation; None = no slots.
+        inner: stretches of its text that are translated separately.
+        before: the character before it in `Source.text`; "" at the beginning.
     """
 
     text: str
@@ -45,10 +46,11 @@ class Kept:
     inside: int | None = None
     slots: tuple[int, int] | None = None
     inner: tuple[Place, ...] = ()
+    before: str = ""
 
     @property
     def is_read(self) -> bool:
-        """Whether the model sees it, as itself or as a slot."""
+        """Whether the model reads it, as text or as a slot."""
         return self.read[0] < self.read[1]
 
 
@@ -60,8 +62,8 @@ class Source:
         text: of the part, normalized.
         read: the text without the spans that the model does not read.
         spans: in order.
-        rules: that found them.
-        in_capitals: the line was in capitals; `text` and `read` are in small letters.
+        rules: the rules that found them.
+        in_capitals: the line was in capitals; `text` and `read` are in lower case.
     """
 
     text: str
@@ -89,8 +91,8 @@ class Source:
         """The slots that a translation must hold.
 
         Args:
-            prefix: ids that it begins with. What was inside a pair that is closed there cannot
-                come any more.
+            prefix: ids that it begins with. Slots inside a pair that the prefix closes are no
+                longer required.
         """
         closed = {
             index
@@ -136,15 +138,15 @@ def make_source(
     *,
     in_capitals: bool = False,
 ) -> Source:
-    """What a model reads of a text with protected spans.
+    """The source that a model reads for a text with protected spans.
 
     Args:
         text: of a part of a line, normalized.
-        spans: of the text; what is a pair by its kind and has no partner here is a thing.
-        rules: that found them.
+        spans: of the text; a mark of a pair without its partner here becomes a thing.
+        rules: the rules that found them.
         slots: of the source and the target vocabulary; None = the model has none.
-        localize: a number as the target language writes it.
-        in_capitals: the line was in capitals, and `text` is in small letters.
+        localize: a number → its form in the target language.
+        in_capitals: the line was in capitals, and `text` is in lower case.
     """
     kept = _nested(text, spans, localize)
     if slots is not None:
@@ -162,9 +164,9 @@ def make_source(
 
 
 def _joined(text: str, spans: Sequence[Place], shown: Sequence[str]) -> tuple[str, list[Place]]:
-    """A text with other texts in place of its spans, and where these stand in it.
+    """A text with other texts in place of its spans, and their places in it.
 
-    Where nothing takes the place of a span between two blanks, one of these is left out, too.
+    If a span between two blanks is replaced by nothing, one of the blanks is left out, too.
     """
     read, place = "", 0
     places: list[Place] = []
@@ -178,7 +180,7 @@ def _joined(text: str, spans: Sequence[Place], shown: Sequence[str]) -> tuple[st
 
 
 def _after(read: str, text: str) -> str:
-    """What is to be added to a text, without a second blank in a row."""
+    """The text to append to another one, without a second blank in a row."""
     return text[1:] if text[:1] == " " and read[-1:] in ("", " ") else text
 
 
@@ -204,6 +206,7 @@ def _nested(text: str, spans: Sequence[Span], localize: Callable[[str], str]) ->
                 partner=partner,
                 inside=around[-1] if around else None,
                 inner=tuple((start - span.start, end - span.start) for start, end in span.inner),
+                before=text[: span.start][-1:],
             )
         )
         if kind == "open":
@@ -212,7 +215,7 @@ def _nested(text: str, spans: Sequence[Span], localize: Callable[[str], str]) ->
 
 
 def _with_slots(spans: Sequence[Kept], slots: tuple[Slots, Slots]) -> list[Kept]:
-    """The spans with slots, as far as there are enough."""
+    """The spans with slots, as long as there are any left."""
     src, tgt = slots
     free = {
         "number": list(zip(src.numbers, tgt.numbers, strict=True)),
@@ -235,7 +238,7 @@ def _with_slots(spans: Sequence[Kept], slots: tuple[Slots, Slots]) -> list[Kept]
 
 
 def _is_readable(span: Kept) -> bool:
-    """Whether a model without a slot for it reads it as it stands."""
+    """Whether a model without a slot for it reads it as text."""
     return span.kind in ("number", "thing") and (
         span.rule in _READ_RULES and len(span.written) <= _LONGEST_READ
     )
@@ -259,7 +262,7 @@ def within(spans: Sequence[Span], start: int, end: int) -> list[Span]:
 
 
 def moved(spans: Sequence[Span], place: int, by: int) -> list[Span]:
-    """The spans of a text, of which those behind a place have moved by so many characters."""
+    """The spans of a text; those after `place` are moved by `by` characters."""
     return [
         replace(
             span,
@@ -274,7 +277,7 @@ def moved(spans: Sequence[Span], place: int, by: int) -> list[Span]:
 
 
 def _ends(stretches: Sequence[str], spans: Sequence[Span]) -> list[int]:
-    """Where the parts of a text end, with those around the marks of pairs that are cut."""
+    """The ends of the parts of a text, including those around the marks of pairs that are cut."""
     ends: list[int] = []
     for end in accumulate(map(len, stretches)):
         cut = next((span for span in spans if span.start < end < span.end), None)
@@ -293,10 +296,10 @@ def _ends(stretches: Sequence[str], spans: Sequence[Span]) -> list[int]:
 
 
 def stretches_around(text: str, stretches: Sequence[str], spans: Sequence[Span]) -> Iterator[Place]:
-    """Where the parts of a text begin and end without blanks around them; none cuts a span.
+    """Start and end of the parts of a text, without blanks around them; none cuts a span.
 
-    The marks of a pair that is cut are parts of their own, which are copied: so they keep their
-    order, and what was between them stays there.
+    The marks of a pair that is cut are separate parts, which are copied: so they keep their order,
+    and the text between them stays there.
 
     Args:
         text: of the line.

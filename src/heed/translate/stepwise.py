@@ -1,4 +1,4 @@
-"""`Stepwise`: a model that keeps the tensors of every step of a search, and which row is which."""
+"""`Stepwise`: a model that records the tensors and rows of every step of a search."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,9 +22,9 @@ class Rows:
     """The rows of one step of a search; each continues a hypothesis by one token.
 
     Attributes:
-        parents: of each row, the row of the step before that it continues; of the first step, its
-            own number.
-        prefixes: ids of each row, the one read in this step last.
+        parents: for each row, the row of the previous step that it continues; in the first step,
+            its own index.
+        prefixes: ids of each row; the last one was read in this step.
     """
 
     parents: list[int]
@@ -32,16 +32,16 @@ class Rows:
 
 
 class Stepwise:
-    """A model that keeps the tensors of each step of one search of one source.
+    """A model that records the tensors of each step of one search of one source.
 
     Args:
-        model: that searches.
-        stages: what its tensors are.
+        model: the model to search with.
+        stages: descriptions of its tensors.
 
     Attributes:
-        steps: by step, the tensors with an axis of rows in front, `(rows, …)`; what all rows share,
-            such as keys of the source, has one row. Of a long search the last are missing: those
-            beyond a gigabyte.
+        steps: by step, the tensors with rows as their first axis, `(rows, …)`; a tensor that all
+            rows share, such as keys of the source, has one row. In a long search the last steps are
+            missing: those beyond a gigabyte.
         rows: of every step.
     """
 
@@ -93,7 +93,7 @@ class Stepwise:
 
     @contextmanager
     def _kept(self, step: dict[str, Floats]) -> Iterator[None]:
-        """Add what is computed inside the block to `step`."""
+        """Add the tensors computed inside the block to `step`."""
 
         def hear(name: str, tensor: Tensor) -> None:
             value = step[name] = array(self._with_rows(name, tensor))
@@ -103,7 +103,7 @@ class Stepwise:
             yield
 
     def _with_rows(self, name: str, tensor: Tensor) -> Tensor:
-        """The tensor with rows in front, also where all rows of a source are read together."""
+        """The tensor with rows as its first axis, even if all rows of a source are one."""
         axes, n_rows = self._stages.of(name).axes, len(self._prefixes)
         is_together = "tgt" in axes and len(tensor) == 1 < n_rows and tensor.dim() > len(axes)
         return tensor.transpose(0, 1 + axes.index("tgt")) if is_together else tensor

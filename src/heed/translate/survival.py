@@ -1,7 +1,7 @@
-"""A test set as people may write it: one changed copy for each way in which text is unusual.
+"""A test set with unusual input: one changed copy of it for each kind of disturbance.
 
-All is decided by a seed, so that two systems, or one system tomorrow, get the same lines. What the
-answers are worth: `evaluate/survival.py`. Not here: a translator.
+A seed decides all changes, so that two systems, or two versions of one, get the same lines.
+`evaluate/survival.py` scores the translations.
 """
 
 import re
@@ -52,9 +52,9 @@ class _Changed:
 
     Attributes:
         source: the line now.
-        number: which line it is, from 0.
+        number: number of the line, from 0.
         references: its references now.
-        spans: what has to be kept.
+        spans: the texts that a translation must keep.
         kind: of the spans.
     """
 
@@ -67,7 +67,7 @@ class _Changed:
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """Lines and what they mean.
+    """Lines and their references.
 
     Attributes:
         sources: the lines.
@@ -169,9 +169,9 @@ def _with_spans(test: Original) -> Trial:
 def _span_into(
     source: str, kind: str, generator: np.random.Generator
 ) -> tuple[str, tuple[str, ...]] | None:
-    """The line with a span of the kind somewhere in it, and the span; None if it has no room.
+    """The line with a span of the kind inserted, and the span; None if it has no room.
 
-    What stands in the line already is not inserted again: it could not be counted.
+    A span that is already in the line is not inserted: it could not be counted.
     """
     spans: tuple[str, ...]
     for _ in range(_TRIES):
@@ -187,7 +187,7 @@ def _span_into(
 
 
 def _gaps(source: str) -> list[int]:
-    """Where words can be put: behind blanks, or between letters if the script has no blanks."""
+    """Places for words: after blanks, or between letters if the script has no blanks."""
     kept = find_kept(source)
     if main_script(source) in ("han", "kana", "thai") and " " not in source.strip():
         gaps = [i for i in range(1, len(source)) if source[i - 1 : i + 1].isalpha()]
@@ -222,7 +222,7 @@ def _wrapped(source: str, tags: tuple[str, str], generator: np.random.Generator)
 
 
 def _with_own_spans(test: Original) -> Trial:
-    """The lines that have fields, tags or addresses of their own."""
+    """The lines that already have fields, tags or addresses."""
     lines = [
         _Changed(source, number, test.of(number), tuple(spans), "own")
         for number, source in enumerate(test.sources)
@@ -236,7 +236,7 @@ def _with_own_spans(test: Original) -> Trial:
 
 
 def _with_names(test: Original) -> Trial:
-    """A name nobody has in each line: in place of one that is there, or added to it."""
+    """An invented name in each line, in place of an existing one or added."""
     scripts = [main_script(" ".join(lines)) for lines in (test.sources, *test.references)]
     script = scripts[0] if len(set(scripts)) == 1 else "latin"
     known = "\n".join((*test.sources, *(line for lines in test.references for line in lines)))
@@ -287,7 +287,7 @@ def _addressed(line: str, name: str) -> str:
 
 
 _NAMED: tuple[Callable[[str, str], str], ...] = (_before, _in_brackets, _addressed)
-"""Ways to name somebody that are the same in most languages, so that references can have them."""
+"""Ways to address somebody that are the same in most languages, so they fit references too."""
 
 
 # ---- other languages

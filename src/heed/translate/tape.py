@@ -1,10 +1,11 @@
-"""A translation as a row of words and protected spans, in which missing spans find their places.
+"""A translation as a sequence of words and protected spans; missing spans are placed in it.
 
-A pair of tags goes around the words that belong most to those that it was around; a span that the
-model read and did not repeat takes the place of the words that belong to it; any other one goes
-behind the word that belongs to the word before it.
+A pair of tags goes around the words aligned with those that it enclosed in the source. A span that
+the model read and did not repeat replaces the words aligned with it. Any other span goes after the
+word that is aligned with the word before it.
 """
 
+import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,9 @@ from heed.translate.result import is_written_solid
 from heed.translate.source import Kept
 from heed.translate.words import Links, best_stretch
 
-# A span takes the place of a word if more than this share of the word belongs to it.
+# Between one of these and a span there is a blank, unless the source had none there.
+_CLOSING = frozenset(".,!?;:…،؛؟।")
+# A span replaces a word if more than this share of the word is linked with it.
 _LEAST_SHARE = 0.25
 
 
@@ -24,11 +27,11 @@ class Atom:
     """A word of the translation, or a protected span.
 
     Attributes:
-        text: of it.
-        is_spaced: whether a blank stands before it.
+        text: its text.
+        is_spaced: whether a blank is before it.
         span: index of the protected span; None = a word.
-        word: its place among the words of the links; None = it was put in.
-        is_fixed: whether it must stay, as the caller asked for it.
+        word: its index among the words of the links; None = it was put in.
+        is_fixed: whether it must stay, as part of the caller's prefix.
     """
 
     text: str
@@ -52,16 +55,16 @@ class Tape:
 
     @property
     def missing(self) -> list[int]:
-        """The spans of the source that are not there, in order."""
+        """The spans of the source that the tape lacks, in order."""
         there = {atom.span for atom in self.atoms}
         return [index for index in range(len(self.spans)) if index not in there]
 
     def has(self, index: int) -> bool:
-        """Whether a span is there."""
+        """Whether the tape has a span."""
         return any(atom.span == index for atom in self.atoms)
 
     def write(self) -> tuple[str, list[tuple[int, int]]]:
-        """The text, and where each atom stands in it."""
+        """The text, and the place of each atom in it."""
         parts: list[str] = []
         places: list[tuple[int, int]] = []
         length = 0
@@ -75,7 +78,7 @@ class Tape:
         return "".join(parts), places
 
     def remove(self, atoms: Iterable[Atom]) -> None:
-        """Take atoms out; what follows one is spaced if either of them was."""
+        """Remove atoms; the atom after a removed one is spaced if either of them was."""
         out = {id(atom) for atom in atoms}
         kept: list[Atom] = []
         is_spaced = False
@@ -97,14 +100,25 @@ class Tape:
         one.word, other.word = other.word, one.word
         return True
 
+    def space_spans(self) -> None:
+        """Put a blank between a closing mark and a span if the span had a blank in the source."""
+        for number, atom in enumerate(self.atoms[1:], start=1):
+            if atom.span is None or atom.is_spaced or atom.is_fixed:
+                continue
+            before, span = self.atoms[number - 1], self.spans[atom.span]
+            if before.span is not None or before.text not in _CLOSING or span.kind == "close":
+                continue
+            word = self.atoms[number - 2].text if number > 1 else before.text
+            atom.is_spaced = span.before in ("", " ") and not is_written_solid(word[-1])
+
     def remove_misplaced(self) -> None:
-        """Take out the spans that are not where they were: outside their pair, or crossing one."""
+        """Remove misplaced spans: those outside their pair, or crossing another pair."""
         while (wrong := self._misplaced()) is not None:
             pair = {wrong, self.spans[wrong].partner}
             self.remove([atom for atom in self.atoms if atom.span in pair])
 
     def _misplaced(self) -> int | None:
-        """The first span that does not stand where it belongs."""
+        """The first span that is in the wrong place."""
         there = {atom.span for atom in self.atoms if atom.span is not None}
         around: list[int] = []
         for atom in self.atoms:
@@ -125,7 +139,7 @@ class Tape:
         return around[-1] if around else None
 
     def _around(self, span: Kept, there: set[int]) -> int | None:
-        """The innermost pair around a span of those that are there."""
+        """The innermost pair around a span, of the pairs on the tape."""
         around = span.inside
         while around is not None and around not in there:
             around = self.spans[around].inside
@@ -138,11 +152,11 @@ class Tape:
 
         Args:
             links: of the words that the model read with those that it wrote.
-            sources: for each span, the first word of the source that begins behind its start, and
-                the first one behind its end.
+            sources: for each span, the first word of the source that begins after its start, and
+                the first one after its end.
         """
         placer = _Placer(self, links, sources)
-        # What is around others comes first; to place it may take out what is inside.
+        # Outer spans come first; placing them may remove inner ones.
         for index, span in enumerate(self.spans):
             if span.kind == "open" and not self.has(index):
                 placer.place_pair(index)
@@ -159,7 +173,7 @@ class _Placer:
         self.sources = sources
 
     def place_pair(self, index: int) -> None:
-        """Put a pair around the words that belong to those that it was around."""
+        """Put a pair around the words linked with those that it enclosed."""
         tape, spans = self.tape, self.tape.spans
         partner = spans[index].partner
         assert partner is not None, "an opening mark has a partner"
@@ -190,19 +204,21 @@ class _Placer:
         self._insert_pair(index, partner, *stretch)
 
     def place_thing(self, index: int) -> None:
-        """Put a span where the words stand that belong to it, or behind the word before it."""
+        """Put a span in place of the words linked with it, or after the word before it."""
         first, last = self._room(self.tape.spans[index].inside)
         runs = self._runs(first, last, set())
         if self.tape.spans[index].slots is None and self.tape.spans[index].is_read:
             stretch = self._stretch(runs, index, index, least=_LEAST_SHARE)
             if stretch is not None:
+                is_spaced = self.tape.atoms[stretch[0]].is_spaced
                 self._insert(index, stretch[0])
+                self.tape.atoms[stretch[0]].is_spaced = is_spaced
                 self.tape.remove(self.tape.atoms[stretch[0] + 1 : stretch[1] + 1])
                 return
         self._insert(index, self._gap(index, runs, last))
 
     def _room(self, around: int | None) -> tuple[int, int]:
-        """The atoms inside the innermost pair that is there, around a span."""
+        """The atoms inside the innermost pair on the tape around a span."""
         places = {atom.span: place for place, atom in enumerate(self.tape.atoms)}
         while around is not None:
             partner = self.tape.spans[around].partner
@@ -252,9 +268,9 @@ class _Placer:
         Args:
             runs: stretches of atoms that may be taken.
             index: of the span.
-            partner: the other mark of the pair; the span itself if it is none.
+            partner: the other mark of the pair; the span itself if it is not a pair.
             inner: the spans that may be taken like words.
-            least: so much of one word, at least, must belong to them.
+            least: the smallest share of one word that must be linked with them.
         """
         begin = self.sources[index][0 if index == partner else 1]
         end = self.sources[partner][1 if index == partner else 0]
@@ -274,9 +290,9 @@ class _Placer:
         return best_stretch(shares, free)
 
     def _gap(self, index: int, runs: Sequence[tuple[int, int]], last: int) -> int:
-        """The place behind the word that belongs to the word before a span.
+        """The place after the word linked with the word before a span.
 
-        It is before the word that belongs to the next one where the span touches that.
+        If the span touches the next word, it is before the word linked with that one.
         """
         allowed = sorted({place for run in runs for place in range(run[0], run[1] + 1)})
         before = self.sources[index][0] - 1
@@ -290,7 +306,7 @@ class _Placer:
         return min(allowed, key=lambda place: (abs(place - wanted), -place))
 
     def _place_of(self, word: int, runs: Sequence[tuple[int, int]]) -> int | None:
-        """The atom that belongs most to a word of the source."""
+        """The atom most linked with a word of the source."""
         if not 0 <= word < self.links.weights.shape[1]:
             return None
         weights: NDArray[np.float64] = self.links.weights[:, word]
@@ -315,10 +331,13 @@ class _Placer:
 
     def _insert(self, index: int, place: int) -> None:
         atoms = self.tape.atoms
-        atom = Atom(self.tape.spans[index].text, is_spaced=place > 0, span=index)
-        if place > 0 and _is_opening(atoms[place - 1], self.tape.spans):
-            atom.is_spaced = False
-        if place > 0 and is_written_solid(atoms[place - 1].text[-1]):
+        span = self.tape.spans[index]
+        atom = Atom(span.text, is_spaced=place > 0, span=index)
+        if place > 0 and (
+            _is_opening(atoms[place - 1], self.tape.spans)
+            or is_written_solid(atoms[place - 1].text[-1])
+            or _is_joined(span, atoms[place - 1])
+        ):
             atom.is_spaced = False
         if place < len(atoms):
             following = atoms[place]
@@ -328,4 +347,14 @@ class _Placer:
 
 
 def _is_opening(atom: Atom, spans: Sequence[Kept]) -> bool:
-    return atom.span is not None and spans[atom.span].kind == "open"
+    if atom.span is not None:
+        return spans[atom.span].kind == "open"
+    return unicodedata.category(atom.text[-1]) in ("Ps", "Pi")
+
+
+def _is_joined(span: Kept, before: Atom) -> bool:
+    """Whether a span belongs close to a word or a sign, because it was close to such a one."""
+    one, other = span.before, before.text[-1]
+    if before.span is not None or not one or one == " " or is_written_solid(one):
+        return False
+    return one == other or (one.isalnum() and other.isalnum())

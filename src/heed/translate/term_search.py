@@ -1,11 +1,10 @@
-"""Translations made to have the terms of a glossary, in the order of what it costs.
+"""Puts the terms of a glossary into translations, by the cheapest method that works.
 
-What the model writes by itself stays if it has the terms. Else each missing term takes the place of
-the words that belong to it, by the alignment. Where none do, or a term has several forms, the model
-scores translations with the term at each place and in each form that may be right, and the one that
-it finds likeliest is taken. Where something stands that must not, the part is searched once more,
-and the search is told what must be found and what must not. `docs/terms.md` has the measurements
-behind this order.
+A translation that has the terms stays as it is. Else each missing term replaces the words that are
+aligned with it. If no words are, or the term has several forms, the model scores translations with
+the term in each possible place and form, and the most probable one is taken. If the translation
+has forbidden words, the part is searched once more with required and forbidden phrases.
+`docs/terms.md` has the measurements behind this order.
 """
 
 from collections import Counter
@@ -34,24 +33,24 @@ Search = Callable[[list[Chunk], DecodeOptions, list[int]], list[Translation]]
 """Translates parts, which have phrases and no glossary; also gets their places in the call."""
 
 Part = tuple[int, "_Wanted"]
-"""The place of a part in the call, and what is wanted of its translation."""
+"""The index of a part in the call, and the requirements for its translation."""
 
 Answer = tuple[Translation, Translation]
-"""What the model wrote, and what became of it with the terms."""
+"""The model's own translation, and the one with the terms."""
 
 LEAST_BEAM = 8
-"""A narrower beam hardly finds places for what it has to write."""
+"""A narrower beam hardly finds places for required phrases."""
 _MOST_SEARCHES = 3
-"""Each forbids what the one before has found of what must not stand there."""
+"""Each search also forbids the forbidden words that the one before wrote."""
 
 
 class TermSearch:
-    """Makes translations have the terms of their glossaries.
+    """Puts the terms of glossaries into translations.
 
     Args:
         model: for alignments.
         vocabs: pieces of the sources and of the translations.
-        heads: what is read as an alignment.
+        heads: the heads that are read as an alignment.
         options: of the search.
         search: translates parts once more.
     """
@@ -72,7 +71,7 @@ class TermSearch:
         """The translations with the terms of their parts' glossaries.
 
         Args:
-            chunks: what was translated.
+            chunks: the translated parts.
             found: a translation of each.
         """
         found = list(found)
@@ -94,7 +93,7 @@ class TermSearch:
         return found
 
     def _place(self, found: list[Translation], lacking: list[Part]) -> None:
-        """Put missing terms in the place of the words that belong to them, or where they fit."""
+        """Put missing terms in place of the words aligned with them, or where they fit."""
         waiting = [(place, wanted) for place, wanted in lacking if wanted.lacks(found[place].text)]
         aligned = self._aligned(found, waiting)
         done = {place: each for (place, _), each in zip(waiting, aligned, strict=True)}
@@ -115,7 +114,7 @@ class TermSearch:
     def _likeliest(
         self, parts: list[Part], options: list[list[Translation]]
     ) -> list[Translation | None]:
-        """Of each part's options the one that the model finds likeliest; None if it has none."""
+        """The most probable option of each part, by the model; None if it has none."""
         rows = [
             (wanted.chunk.src_ids, _target_ids(wanted.chunk, self._vocabs[1], each.text))
             for (_, wanted), some in zip(parts, options, strict=True)
@@ -129,7 +128,7 @@ class TermSearch:
         ]
 
     def _aligned(self, found: list[Translation], missing: list[Part]) -> list[Translation]:
-        """Translations with alignments, from one forced pass where they have none."""
+        """Translations with alignments, from one forced pass over those that have none."""
         src_vocab, tgt_vocab = self._vocabs
         without = [(place, wanted) for place, wanted in missing if not found[place].alignment]
         ids = {
@@ -161,7 +160,7 @@ class TermSearch:
         return [aligned.get(place, found[place]) for place, _ in missing]
 
     def _search_again(self, found: list[Translation], again: list[Part]) -> None:
-        """Search for what must be found, and keep what is better."""
+        """Search with required and forbidden phrases, and keep better translations."""
         for place, wanted in again:
             wanted.forbid(found[place].text)
         for _ in range(_MOST_SEARCHES):
@@ -172,21 +171,21 @@ class TermSearch:
             for (place, wanted), other in zip(again, others, strict=True):
                 if other.status == "unwanted" or wanted.faults(other) < wanted.faults(found[place]):
                     found[place] = other
-            # With nothing more to forbid, a search would find the same.
+            # Without more forbidden words, a search would find the same.
             again = [part for part in again if part[1].forbid(found[part[0]].text)]
 
 
 def as_faithful(
     chunk: Chunk, vocab: Vocab, first: Translation, others: list[Answer]
 ) -> list[Answer]:
-    """Those of other answers that follow a part's glossary no less than the first one does.
+    """The other answers that follow a part's glossary at least as well as the first one.
 
     Missing terms are put into them first.
 
     Args:
-        chunk: what was translated.
+        chunk: the translated part.
         vocab: pieces of the sources.
-        first: the answer that has been made to have the terms.
+        first: the answer into which the terms were put.
         others: answers of other searches.
     """
     if chunk.glossary is None:
@@ -198,10 +197,10 @@ def as_faithful(
 
 
 def in_pieces(chunk: Chunk, vocabs: tuple[Vocab, Vocab], answer: Answer) -> Translation:
-    """A translation into which terms were put, in pieces: what was learned of doubts knows these.
+    """A translation into which terms were put, as pieces, which the learned doubts need.
 
     Args:
-        chunk: what was translated.
+        chunk: the translated part.
         vocabs: pieces of the sources and of the translations.
         answer: the translation, in words where terms were put in.
     """
@@ -212,7 +211,7 @@ def in_pieces(chunk: Chunk, vocabs: tuple[Vocab, Vocab], answer: Answer) -> Tran
     return replace(
         found,
         tokens=written_pieces(vocabs[1], ids, chunk.source),
-        token_scores=own.token_scores,  # how sure the model was of its own words
+        token_scores=own.token_scores,  # the scores of the model's own words
         source_tokens=shown_pieces(vocabs[0], chunk),
         alignment=None,
     )
@@ -220,7 +219,7 @@ def in_pieces(chunk: Chunk, vocabs: tuple[Vocab, Vocab], answer: Answer) -> Tran
 
 def _target_ids(chunk: Chunk, vocab: Vocab, text: str) -> list[int]:
     if text.isupper():
-        text = text.lower()  # as it was read, and written before it was put in capitals
+        text = text.lower()  # as the model read it, and wrote it before it was put in capitals
     if chunk.source is None:
         return vocab.encode(text)
     return encode_with(vocab, text, prefix_marks(text, chunk.source))
@@ -231,7 +230,7 @@ def _text_of(chunk: Chunk, vocab: Vocab) -> str:
 
 
 class _Wanted:
-    """What a glossary wants of the translation of a part."""
+    """The requirements of a glossary for the translation of a part."""
 
     def __init__(self, chunk: Chunk, glossary: Glossary, text: str) -> None:
         self.chunk, self.text = chunk, text
@@ -244,7 +243,7 @@ class _Wanted:
         self._site: Site | None = None
 
     def lacks(self, text: str) -> list[Occurrence]:
-        """The occurrences of which no form stands in a translation."""
+        """The occurrences of which a translation has no form."""
         places = self._there(text)
         if None not in places:
             return []
@@ -258,34 +257,34 @@ class _Wanted:
         return found
 
     def banned(self, text: str) -> list[str]:
-        """What stands in a translation and must not."""
+        """The forbidden words in a translation."""
         if not self._glossary.banned and not any(one.banned for one in self.occurrences):
             return []
         kept = [place for place in self._there(text) if place is not None]
         return find_banned(text, self.occurrences, self._glossary, kept)
 
     def forbid(self, text: str) -> bool:
-        """Forbid what stands in a translation and must not; False if all of it is already."""
+        """Add a translation's forbidden words to the search; False if all are added already."""
         found = dict.fromkeys(self.banned(text))
         is_new = not found.keys() <= self._forbidden.keys()
         self._forbidden.update(found)
         return is_new
 
     def searched(self, vocab: Vocab) -> Chunk:
-        """The part with what its translation must contain, and what must not stand there."""
+        """The part with its required and forbidden phrases."""
         phrases = phrases_of(self.occurrences, self.text, vocab, self._forbidden)
         return replace(self.chunk, glossary=None, phrases=phrases)
 
     def faults(self, found: Translation) -> int:
-        """How many terms a translation lacks, and how many forbidden words it has."""
+        """The number of missing terms and forbidden words of a translation."""
         return len(self.lacks(found.text)) + len(self.banned(found.text))
 
     def is_met(self, found: Translation) -> bool:
-        """Whether nothing is to be done."""
+        """Whether a translation meets all requirements."""
         return not self.lacks(found.text) and not self.banned(found.text)
 
     def placed(self, found: Translation, *, is_certain: bool = False) -> Translation:
-        """A translation with missing terms in the place of the words that belong to them.
+        """A translation with missing terms in place of the words aligned with them.
 
         Args:
             found: the translation.
@@ -297,7 +296,7 @@ class _Wanted:
         return done if done is found or self._keeps_spans(found, done) else found
 
     def variants(self, found: Translation) -> list[Translation]:
-        """Translations with one more term; none where no term is missing, or none has a place."""
+        """Translations with one more term; none if no term is missing, or none has a place."""
         n_missing = len(self.lacks(found.text))
         if not n_missing:
             return []
@@ -308,7 +307,7 @@ class _Wanted:
         ]
 
     def _site_of(self, found: Translation) -> Site:
-        """A translation linked with its source; what was linked last is kept."""
+        """A translation linked with its source; the last result is cached."""
         if self._site is None or self._site.translation is not found:
             taken = self._taken(found.text)
             there = self._there(found.text)
@@ -316,7 +315,7 @@ class _Wanted:
         return self._site
 
     def _keeps_spans(self, found: Translation, other: Translation) -> bool:
-        """Whether a translation has the spans of another, and besides only those of terms."""
+        """Whether a translation has the spans of another, and no more except those of terms."""
         if self.chunk.source is None:
             return True
         rules = self.chunk.source.rules
@@ -335,13 +334,13 @@ class _Wanted:
         return before <= after and of_terms.issuperset(after - before)
 
     def _taken(self, text: str) -> list[Span]:
-        """The protected spans of a translation, which are not to be replaced."""
+        """The protected spans of a translation, which must not be replaced."""
         if self.chunk.source is None:
             return []
         return [(span.start, span.end) for span in find_spans(text, self.chunk.source.rules)]
 
     def doubted(self, found: Translation) -> Translation:
-        """A translation that says what of the glossary it does not follow."""
+        """A translation with doubts about the terms that it does not follow."""
         doubts = [
             Doubt(
                 kind="glossary_not_placed",

@@ -1,8 +1,8 @@
-"""`Trace`: every named tensor of one translation, caught from the modules that translate.
+"""`Trace`: every named tensor of one translation, recorded from the modules that translate.
 
 `Translator.trace` makes one, or a `BatchTrace` of several sentences. The names are those of
-`heed.model.trace`, in files and on the page too; what can be concluded from the numbers is in
-`heed.explain`. `tracer.py` is what computes.
+`heed.model.trace`, also in files and on the page. `tracer.py` computes traces; `heed.explain`
+interprets the numbers.
 """
 
 import json
@@ -34,7 +34,7 @@ class Node:
         shape: without the batch, if it is of one sentence.
         axes: a name for each axis: `head`, `tgt`, `src`, `d_model`, …; of a batch, `batch` first.
         kind: the kind of its module and its own name: `attention.weights`.
-        operation: what makes it, in a few words.
+        operation: the operation that makes it, in a few words.
         formula: the same as a formula.
         inputs: names of the tensors and weights it was computed from.
     """
@@ -53,7 +53,7 @@ class NamedTensors(Mapping[str, Floats]):
     """Tensors by name, in the order of the computation.
 
     Attributes:
-        nodes: what each tensor is.
+        nodes: a description of each tensor.
         tensors: their values by name.
     """
 
@@ -70,11 +70,11 @@ class NamedTensors(Mapping[str, Floats]):
         return len(self.tensors)
 
     def named(self, ending: str) -> dict[str, Floats]:
-        """The tensors whose name ends so, such as all `cross_attention.weights`, in order."""
+        """The tensors with this ending, such as all `cross_attention.weights`, in order."""
         return {name: tensor for name, tensor in self.items() if name.endswith(ending)}
 
     def node(self, name: str) -> Node:
-        """What the tensor of this name is.
+        """The description of the tensor of this name.
 
         Raises:
             KeyError: there is none.
@@ -117,13 +117,13 @@ class Trace(NamedTensors):
             its slot.
         target_tokens: the pieces that the decoder reads, `<bos>` first.
         expected_tokens: the piece after each of these.
-        steps: of a search, if asked for: the tensors of each step, which have an axis of rows in
-            front, `(rows, …)`; those of the encoder are in the first.
-        rows: of the same steps, which hypothesis each row continues.
-        expected_ids: of `expected_tokens`: the columns of `log_probs` that they have.
+        steps: of a search, if requested: the tensors of each step, with rows as their first axis,
+            `(rows, …)`; those of the encoder are in the first step.
+        rows: of the same steps, the hypothesis that each row continues.
+        expected_ids: of `expected_tokens`: their columns in `log_probs`.
         source_ids: of `source_tokens`.
         target_ids: of `target_tokens`.
-        n_prompt: of a language model, how many of `expected_tokens` the prompt gave.
+        n_prompt: of a language model, how many of `expected_tokens` are the prompt's.
         labels: of a classifier, the probability of each label.
         n_src_padding: how many of the last `source_tokens` are padding, in a batch.
         n_tgt_padding: how many of the last `target_tokens` are, and of `expected_tokens`.
@@ -146,16 +146,16 @@ class Trace(NamedTensors):
 
     @property
     def size_bytes(self) -> int:
-        """Memory of all its tensors, those of the steps too."""
+        """Memory of all its tensors, including those of the steps."""
         return sum(array.nbytes for part in (self, *self.steps) for array in part.values())
 
     def kv_table(self, layer: int, step: int) -> tuple[Floats, Floats]:
-        """The keys and values that a decoder layer has of the target when it reads token `step`.
+        """The keys and values of the target in a decoder layer when it reads token `step`.
 
         Args:
             layer: decoder layer, from 0.
-            step: which target token, from 0, `<bos>`; the table has a row for it and for each
-                before it. A decoder-only model has the source's rows in front.
+            step: number of the target token; 0 is `<bos>`. The table has a row for it and for each
+                before it. In a decoder-only model the source's rows come first.
 
         Returns:
             Keys `(n_heads, n_rows, d_k)` and values `(n_heads, n_rows, d_v)`.
@@ -178,7 +178,7 @@ class Trace(NamedTensors):
         return f"<p>{head}</p><details><summary>{summary}</summary>{self._table()}</details>"
 
     def without_padding(self) -> "Trace":
-        """The same without the places of padding: what the sentence has alone, up to rounding."""
+        """The same without padding: equal to a trace of the sentence alone, up to rounding."""
         if not (self.n_src_padding or self.n_tgt_padding):
             return self
         n_read = len(self.source_tokens)
@@ -201,7 +201,7 @@ class Trace(NamedTensors):
         )
 
     def save(self, path: str | Path) -> None:
-        """Write a safetensors file: the tensors, and all else as JSON in its metadata.
+        """Write a safetensors file: the tensors, and the rest as JSON in its metadata.
 
         A tensor of step 3 is named `step-3.NAME` there.
         """
@@ -222,13 +222,13 @@ class Trace(NamedTensors):
 class BatchTrace(NamedTensors):
     """All named tensors of several sentences that were read together, padded to the longest.
 
-    `batch["decoder.0.cross_attention.weights"]` is an array with the sentences in front, here
+    `batch["decoder.0.cross_attention.weights"]` is an array whose first axis is the sentence, here
     `(batch, n_heads, tgt_len, src_len)`. No position reads padding: such weights are exactly 0. The
-    rows of padding itself are computed too, as in any batch, and nothing reads them.
+    rows of padding itself are computed too, as in any batch, but never read.
 
     Attributes:
-        sentences: a trace of each, with the same padding: `<pad>` stands behind their tokens, and
-            their tensors are those of the batch without its first axis.
+        sentences: a trace of each, with the same padding: `<pad>` follows their tokens, and their
+            tensors are those of the batch without its first axis.
     """
 
     sentences: list[Trace]
@@ -240,7 +240,7 @@ class BatchTrace(NamedTensors):
         return f"{texts}<details><summary>{summary}</summary>{self._table()}</details>"
 
     def save(self, path: str | Path) -> None:
-        """Write a safetensors file: the tensors, and all else as JSON in its metadata."""
+        """Write a safetensors file: the tensors, and the rest as JSON in its metadata."""
         about = {
             "sentences": [_texts_of(each) for each in self.sentences],
             "nodes": [asdict(node) for node in self.nodes],
@@ -255,7 +255,7 @@ def batch_of(
 
     Args:
         texts: of each sentence, the fields of its `Trace` besides tensors.
-        nodes: what each tensor is, `batch` the first axis.
+        nodes: a description of each tensor, `batch` the first axis.
         tensors: by name, `(batch, …)`.
     """
     of_one = [replace(node, shape=node.shape[1:], axes=node.axes[1:]) for node in nodes]
@@ -267,7 +267,7 @@ def batch_of(
 
 
 def _cut(tensor: Floats, axes: Sequence[str], kept: Mapping[str, list[int]]) -> Floats:
-    """A tensor with some places only of the axes that have these names."""
+    """A tensor with only the given indices of the named axes."""
     for number, axis in enumerate(axes):
         if axis in kept:
             tensor = tensor.take(kept[axis], axis=number)
@@ -275,7 +275,7 @@ def _cut(tensor: Floats, axes: Sequence[str], kept: Mapping[str, list[int]]) -> 
 
 
 def _texts_of(trace: Trace) -> dict[str, Any]:
-    """What a trace has besides tensors: its fields that are texts, numbers or lists of them."""
+    """The fields of a trace that are texts, numbers or lists of them."""
     others = ["nodes", "tensors", "steps", "rows"]
     if not (trace.n_src_padding or trace.n_tgt_padding):
         others += ["n_src_padding", "n_tgt_padding"]
@@ -291,10 +291,10 @@ def _write(
 
 
 def read_trace(path: str | Path) -> Trace | BatchTrace:
-    """Read what `Trace.save` or `BatchTrace.save` wrote.
+    """Read a file of `Trace.save` or `BatchTrace.save`.
 
     Raises:
-        FormatError: the file is missing, damaged, or no trace.
+        FormatError: the file is missing, damaged, or not a trace.
     """
     content = read_bytes(Path(path))
     tensors, metadata = decode_with_metadata(content, path)
@@ -320,7 +320,7 @@ def _trace(found: Mapping[str, Floats], about: dict[str, Any]) -> Trace:
             tensors[name] = tensor
     nodes = [_node(values) for values in about.pop("nodes")]
     rows = [Rows(**values) for values in about.pop("rows")]
-    # A file has its tensors in the order of the alphabet.
+    # A file has its tensors in alphabetical order.
     ordered = {node.name: tensors[node.name] for node in nodes}
     return Trace(
         **about,
@@ -338,6 +338,6 @@ def _batch(found: Mapping[str, Floats], about: dict[str, Any]) -> BatchTrace:
 
 
 def _node(values: dict[str, Any]) -> Node:
-    """A node from JSON, whose lists were tuples."""
+    """A node from JSON; lists become tuples again."""
     lists = {name: tuple(values[name]) for name in ("shape", "axes", "inputs")}
     return Node(**(values | lists))

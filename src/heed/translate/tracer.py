@@ -1,6 +1,6 @@
 """`Tracer`: makes traces, with the modules that translate. Needs torch.
 
-What it makes is in `trace.py`; `Translator.trace` and its like are the ways in.
+The result is a `Trace` (`trace.py`); call `Translator.trace` or a similar method.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,8 +23,9 @@ from heed.model.network import TorchNetwork
 from heed.model.stages import Stages
 from heed.model.trace import listening, see
 from heed.text.vocab import Vocab
+from heed.translate.arguments import require_text
 from heed.translate.inspect import never_written
-from heed.translate.lines import LineReader, pairs_of, require_text, texts_of
+from heed.translate.lines import LineReader, pairs_of, texts_of
 from heed.translate.load import Traceable
 from heed.translate.parts import Chunk
 from heed.translate.protect import text_of
@@ -52,7 +53,7 @@ class Tracer:
 
     @cached_property
     def stages(self) -> Stages:
-        """What the model's tensors are."""
+        """Descriptions of the model's tensors."""
         return Stages(self.model.network.config, has_source=self.has_source)
 
     def forced(
@@ -116,7 +117,7 @@ class Tracer:
         return batch_of(texts, nodes, tensors)
 
     def read(self, source: str, src_ids: list[int]) -> Trace:
-        """Trace a model that only reads.
+        """Trace a model that generates no text, such as a classifier.
 
         Args:
             source: the text.
@@ -141,7 +142,7 @@ class Tracer:
             prompt: its beginning.
             continuation: the rest.
             ids: of both.
-            n_prompt: how many of them the prompt gave.
+            n_prompt: how many of them are the prompt's.
         """
         tgt_in = [self.tgt_vocab.bos_id, *ids[:-1]]
         nodes, tensors = self.caught([], tgt_in)
@@ -174,7 +175,7 @@ class Tracer:
             chunk: the text in one piece.
             options: of the search.
             steps: search in torch, and keep the tensors of every step too.
-            searches: the same model where it searches faster, without `steps`; None = torch.
+            searches: the same model with a faster search, used without `steps`; None = torch.
         """
         stepwise = Stepwise(self.model, self.stages)
         searching = stepwise if steps else searches
@@ -191,7 +192,7 @@ class Tracer:
         Args:
             chunks: the sources, each in one piece.
             options: of the search.
-            searches: the model where it searches fastest.
+            searches: the model with the fastest search.
         """
         best = self._best(chunks, options, searches)
         return [
@@ -240,12 +241,12 @@ class Tracer:
             pad_id=vocab.pad_id,
             forbidden=never_written(vocab),
             slots=slots if any(slots) else (),
-            keys=[0] * len(chunks),  # so that each draws as it does alone
+            keys=[0] * len(chunks),  # so that each draws the same numbers as alone
         )
         return [hypotheses[0] for hypotheses in found]
 
     def _shifted(self, tgt_ids: list[int]) -> tuple[list[int], list[int]]:
-        """What the decoder reads of a target, and what it should write."""
+        """The decoder's input for a target, and its expected output."""
         return [self.tgt_vocab.bos_id, *tgt_ids], [*tgt_ids, self.tgt_vocab.eos_id]
 
     def _texts(
@@ -293,7 +294,7 @@ def caught(
         network: in evaluation mode.
         stages: what its tensors are.
         run: computes something with it.
-        n_sentences: in the batch, which is then the first axis; None = of the first sentence only.
+        n_sentences: size of the first axis, the batch; None = keep only the first sentence of it.
 
     Returns:
         What each tensor is, and their values, in the order of the computation.
@@ -308,7 +309,7 @@ def caught(
         stage = stages.of(name)
         if n_sentences is None:
             value = array(tensor[0])
-        else:  # what depends on distances alone is the same for all
+        else:  # a tensor that depends only on distances is the same for all
             value = array(tensor.expand(n_sentences, *tensor.shape[1:]))
         nodes[name] = Node(
             name=name,
@@ -321,7 +322,7 @@ def caught(
         )
         tensors[name] = value
 
-    # The graph says what follows from what; the tensors that gradients would need are not kept.
+    # The graph gives the inputs of each tensor; the tensors for gradients are not kept.
     unsaved = saved_tensors_hooks(lambda tensor: None, lambda nothing: nothing)
     with torch.inference_mode(False), torch.enable_grad(), unsaved, listening(network, hear):
         run()
@@ -370,7 +371,7 @@ def trace_of(
 
 
 def _read(reader: LineReader, src: str, tgt: str | None, tag: list[int]) -> Chunk:
-    """A line in one piece, with its translation in place of a prefix where there is one."""
+    """A whole line, with its translation, if given, in place of a prefix."""
     chunk = read_whole(reader, src, tag) if tgt is None else read_pair(reader, src, tgt, tag)
     return required(reader, chunk, tag, "translation")
 
@@ -378,7 +379,7 @@ def _read(reader: LineReader, src: str, tgt: str | None, tag: list[int]) -> Chun
 def _pairs(
     src: list[str], tgt: str | Sequence[str | None] | None
 ) -> tuple[list[str], list[str | None]]:
-    """Several sources, and a translation of each, None where it is to be searched."""
+    """Several sources, and a translation of each; None = search for it."""
     sources = [*texts_of(src, "src")]
     if tgt is None:
         return sources, [None] * len(sources)

@@ -16,6 +16,7 @@ from heed.model.interface import Decodable
 from heed.text.normalize import normalize
 from heed.text.protected import Rules
 from heed.text.vocab import Vocab
+from heed.translate.arguments import require_callable, require_text, require_whole
 from heed.translate.continuing import continued, next_tokens
 from heed.translate.doubts.judge import Judge, judge_of
 from heed.translate.given import given_scores, given_translations
@@ -30,9 +31,6 @@ from heed.translate.lines import (
     lines_of,
     pairs_of,
     protected,
-    require_callable,
-    require_text,
-    require_whole,
     rules_of,
     texts_of,
     with_glossary,
@@ -73,14 +71,14 @@ def load(
     Args:
         folder: holds `config.json`, the weights and the vocabulary.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
-        dtype: numbers to compute in: `float32`, `int8`, `bfloat16`, on a GPU `float16`; `auto` =
-            on a CPU int8 where `heed quantize` has put it, on a GPU what is fast there.
+        dtype: the type to compute in: `float32`, `int8`, `bfloat16`, on a GPU `float16`; `auto` =
+            on a CPU int8 if `heed quantize` has stored it, on a GPU a fast one.
         threads: CPU threads; None = as many as there are cores.
-        shortlist: choose among likely words only, where `heed quantize --shortlist` has put a list
+        shortlist: choose only among likely words, if `heed quantize --shortlist` has stored a list
             of them; on a CPU.
-        runtime: `engine` = heed's own, on a CPU; `torch`, where `heed.model.trace` shows every
-            tensor; `auto` = the engine on a CPU where it is compiled, else torch.
-        protect: what must stay unchanged, unless a call says it; as in `Translator.translate`.
+        runtime: `engine` = heed's own, on a CPU; `torch`, in which `heed.model.trace` shows every
+            tensor; `auto` = the engine on a CPU if it is compiled, else torch.
+        protect: default of `protect` in `Translator.translate`: spans that must stay unchanged.
 
     Raises:
         FormatError: the folder is not a model, or a file in it is damaged.
@@ -116,7 +114,7 @@ def load(
 class Translator:
     """A model and its vocabularies; translates any text, line by line.
 
-    `searches_again` says whether lines in doubt are searched once more.
+    `searches_again` decides whether doubtful lines are searched once more.
 
     Args:
         model: anything that can be decoded, in evaluation mode.
@@ -131,9 +129,9 @@ class Translator:
         batch_tokens: source positions times beam computed at once; None = by the model's device.
         batch_lines: at most this many lines at once; None = no such limit.
         twin: the model in torch, for `trace` and `edit`; None = there is none.
-        alignment_heads: what is read as an alignment; None = all heads of the last layer.
-        judge: looks at translations; None = one that knows rules alone.
-        rules: what is protected unless a call says it; None = all that `Rules.default()` finds.
+        alignment_heads: the heads that are read as an alignment; None = all of the last layer.
+        judge: adds doubts to translations; None = a judge with rules only.
+        rules: default rules for protected spans; None = `Rules.default()`.
     """
 
     def __init__(
@@ -207,16 +205,16 @@ class Translator:
 
         Args:
             texts: lines in the source language; a `Line` may have options of its own.
-            prefixes: how each translation must begin; "" leaves it free.
+            prefixes: required beginning of each translation; "" = none.
             target_lang: one of the model's target languages.
             alignment: also record cross-attention (one more pass over each translation).
             alternatives: the largest number of other translations of each line, all different.
             first_line: number of the first text, which with the seed decides random draws.
-            protect: what must stay unchanged: `Rules`, or wishes for `Rules.of`, such as `"none"`
-                or `r"ACME-\d+"`; None = as the translator was loaded.
+            protect: spans that must stay unchanged: `Rules`, or arguments of `Rules.of`, such as
+                `"none"` or `r"ACME-\d+"`; None = the default of the translator.
             localize_numbers: write numbers as the target language does: `1.234,50` for `1,234.50`.
-            glossary: terms and what must stand for them; a `Line` may have its own.
-            is_wanted: asked with the index of a text after every step; False ends it (`unwanted`).
+            glossary: terms and their translations; a `Line` may have its own.
+            is_wanted: called with a text's index after every step; False ends it (`unwanted`).
             **options: fields of `DecodeOptions`: beam_size, n_best, sample, temperature, …
 
         Returns:
@@ -262,16 +260,16 @@ class Translator:
 
         Args:
             lines: read a portion at a time.
-            prefixes: how each translation must begin, one for each of `lines`.
+            prefixes: required beginning of each translation, one for each of `lines`.
             buffer_lines: lines gathered, sorted by length and translated together.
             buffer_chars: a portion also ends when it holds this many characters.
-            has_paused: called after each line; True ends the portion: the next is not there yet.
+            has_paused: called after each line; True ends the portion, if the next line must wait.
             target_lang: one of the model's target languages.
             alignment: also record cross-attention.
             alternatives: the largest number of other translations of each line.
-            protect: as in `translate`, and so is `localize_numbers`.
+            protect: as in `translate`.
             localize_numbers: write numbers as the target language does.
-            glossary: terms and what must stand for them.
+            glossary: terms and their translations.
             **options: fields of `DecodeOptions`.
 
         Yields:
@@ -305,8 +303,8 @@ class Translator:
             target_lang: one of the model's target languages.
 
         Returns:
-            One score a pair, in order; NaN, with the status `too_long`, where a side has more than
-            1,024 tokens, or than `max_source_tokens` if that is more.
+            One score a pair, in order; NaN, with the status `too_long`, if a side has more than
+            1,024 tokens and more than `max_source_tokens`.
 
         Raises:
             DataError: the two have unequal lengths.
@@ -319,7 +317,7 @@ class Translator:
     def judged(
         self, src: Sequence[str], tgt: Sequence[str], *, target_lang: str | None = None
     ) -> list[Translation]:
-        """Given translations with the doubts about them, whoever wrote them.
+        """Given translations of any author, with the doubts about them.
 
         Args:
             src: source lines.
@@ -327,8 +325,8 @@ class Translator:
             target_lang: one of the model's target languages.
 
         Returns:
-            One translation a pair, in order, with its pieces and their log-probabilities, and
-            without a confidence, which is learned on what the model writes itself.
+            One translation a pair, in order, with its pieces and their log-probabilities. It has no
+            confidence, which is learned from the model's own translations.
 
         Raises:
             DataError: the two have unequal lengths.
@@ -351,7 +349,7 @@ class Translator:
             target_lang: one of the model's target languages.
 
         Raises:
-            DataError: the source or the prefix is too long to be read in one piece.
+            DataError: the source or the prefix is too long to be read at once.
             UsageError: an argument is of a wrong type or out of range.
         """
         return next_tokens(
@@ -375,12 +373,12 @@ class Translator:
             prefix: the translation so far.
             k: how many pieces, from 1.
             target_lang: one of the model's target languages.
-            is_wanted: asked after every step of the search; False ends it, and the translations
+            is_wanted: called after every step of the search; False ends it, and the translations
                 have the status `unwanted`.
             **options: fields of `DecodeOptions`.
 
         Raises:
-            DataError: the source or the prefix is too long to be read in one piece.
+            DataError: the source or the prefix is too long to be read at once.
             UsageError: an argument is of a wrong type or out of range.
         """
         chosen, tag = options_from(self.options, options), self.reader.tag(target_lang)
@@ -412,13 +410,13 @@ class Translator:
         Args:
             src: a source line.
             tgt: its translation; None translates first.
-            layer: decoder layer to read, from 0, or from the end as in a list; None = that of the
+            layer: decoder layer to read, from 0; negative = from the end; None = that of the
                 model's alignment heads, else the last.
             heads: of that layer; none = all.
             target_lang: one of the model's target languages.
 
         Raises:
-            DataError: the source or the translation is too long to be read in one piece.
+            DataError: the source or the translation is too long to be read at once.
 
         Source: Bahdanau et al. 2015, section 3.1, reads alignment from attention.
         """
@@ -446,23 +444,23 @@ class Translator:
         steps: bool = False,
         **options: Any,
     ) -> "Trace | BatchTrace":
-        """Every named tensor of a translation, caught from the model in torch.
+        """Every named tensor of a translation, recorded from the model in torch.
 
         Args:
             src: a source line, or several, which are read as one batch, padded to the longest.
-            tgt: its translation, all of whose positions are computed in one pass, or one for each
-                line; None = search.
+            tgt: its translation, computed in one pass over all positions, or one for each line;
+                None = search.
             target_lang: one of the model's target languages.
-            steps: of a search of one line, keep the tensors of every step too.
+            steps: in a search of one line, also keep the tensors of every step.
             **options: fields of `DecodeOptions`, for the search.
 
         Raises:
-            DataError: a source or translation is too long to be read in one piece; there are not as
-                many translations as sources.
+            DataError: a source or translation is too long to be read at once; there are not as many
+                translations as sources.
             MissingExtraError: torch is not installed.
         """
         chosen = options_from(self.options, options)
-        model = self.traced  # refuses in words where torch is missing
+        model = self.traced  # raises an error if torch is missing
         from heed.translate.tracer import Tracer, trace_of
 
         tracer, tag = Tracer(model, self.src_vocab, self.tgt_vocab), self.reader.tag(target_lang)

@@ -1,6 +1,6 @@
-"""The model of a folder once more, in torch: there its tensors can be seen and changed.
+"""A second copy of a folder's model, in torch, whose tensors can be read and changed.
 
-`trace.py` reads them; what answers by itself may be heed's engine, which shows nothing.
+`trace.py` records them. The model that translates may run on heed's engine, which has no trace.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class Twin:
-    """The model of a folder once more: in torch, in float32 on the CPU.
+    """A second copy of a folder's model: in torch, in float32 on the CPU.
 
-    There its tensors can be seen and changed. Where the engine computes with int8, the weights are
-    the numbers that its int8 stand for, so that what is seen is the model that answers.
+    Its tensors can be read and changed. If the engine computes with int8, the weights are the
+    dequantized int8 values, so that the twin equals the model that translates.
 
     Args:
         folder: of the model.
@@ -50,7 +50,7 @@ class Twin:
 
     @property
     def model(self) -> Traceable:
-        """Opened when it is first needed, by one thread while others wait.
+        """The model, opened on first use by one thread while others wait.
 
         Raises:
             MissingExtraError: torch is not installed.
@@ -64,18 +64,18 @@ class Twin:
         if self.is_rounded:
             bundle = replace(bundle, weights=network_of(bundle, "int8").weights())
         model = open_in_torch(bundle, "cpu", "float32", choose_threads(None))
-        # What training leaves as it is, is an input of what is computed all the same.
+        # Weights that are not trained are inputs of the computation, too.
         model.network.requires_grad_()
         return model
 
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """A model folder that was opened to be used.
+    """An opened model folder.
 
     Attributes:
-        bundle: what is in it.
-        model: that answers.
+        bundle: its content.
+        model: the model that is used.
         options: its decoding options.
         max_source_tokens: pieces of its longest source, if stored.
         twin: the same in torch.
@@ -131,10 +131,10 @@ def traceable(twin: Twin | None) -> Traceable:
 
 
 class HasTwin(Protocol):
-    """What answers with a model, and may have its twin.
+    """An object with a model, and possibly the model's twin.
 
     Attributes:
-        model: that answers.
+        model: the model that is used.
         twin: of the same folder; None = there is no folder.
     """
 
@@ -144,7 +144,7 @@ class HasTwin(Protocol):
 
 @contextmanager
 def edited(owner: HasTwin, edits: Mapping[str, "Edit"]) -> Iterator[None]:
-    """Replace tensors by functions of them; inside the block, the twin answers.
+    """Replace tensors by functions of them; inside the block, the twin is the model.
 
     Args:
         owner: such as a translator.

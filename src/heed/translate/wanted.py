@@ -1,4 +1,4 @@
-"""Whether items are still wanted, asked by their places in a smaller list, or in a batch."""
+"""Whether items are still wanted, by their indices in a smaller list or in a batch."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,7 +11,7 @@ IsWanted = Callable[[int], bool]
 
 
 def of_equals(is_wanted: IsWanted | None, same: Sequence[int]) -> IsWanted | None:
-    """`is_wanted` for one of several equal items: as long as one of them is."""
+    """`is_wanted` for one of several equal items: True as long as one of them is wanted."""
     if is_wanted is None:
         return None
     items: dict[int, list[int]] = {}
@@ -21,12 +21,12 @@ def of_equals(is_wanted: IsWanted | None, same: Sequence[int]) -> IsWanted | Non
 
 
 def of_items(is_wanted: IsWanted | None, places: Sequence[int]) -> IsWanted | None:
-    """`is_wanted` for some of the items, by their place among these."""
+    """`is_wanted` for some of the items, by their index among these."""
     return None if is_wanted is None else lambda place: is_wanted(places[place])
 
 
 def of_batch(is_wanted: IsWanted | None, places: Sequence[int]) -> BatchIsWanted | None:
-    """`is_wanted` for the sources of a batch, as searches ask."""
+    """`is_wanted` for the sources of a batch, in the form that searches call."""
     if is_wanted is None:
         return None
     return lambda sources: np.array([is_wanted(places[source]) for source in sources.tolist()])

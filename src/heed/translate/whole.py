@@ -1,7 +1,7 @@
-"""A line in one piece, alone or with a given translation: what is scored, aligned and traced.
+"""A whole line, alone or with a given translation, to be scored, aligned or traced.
 
-It is read as it is to be translated, with slots for its protected spans where the model has any.
-How lines are cut into parts: `parts.py`.
+It is read as for translation, with slots for its protected spans if the model has slots.
+`parts.py` cuts lines into parts.
 """
 
 import sys
@@ -20,13 +20,13 @@ from heed.translate.source import Source
 
 
 def read_whole(reader: LineReader, text: str, tag: list[int], prefix: str = "") -> Chunk:
-    """A line in one piece, however long.
+    """A whole line, however long.
 
     Args:
         reader: turns lines into ids.
         text: in the source language.
         tag: in front of the source.
-        prefix: how the translation must begin.
+        prefix: required beginning of the translation.
     """
     has_slots = reader.src_vocab.slots is not None and reader.tgt_vocab.slots is not None
     # A model without slots does not read all spans, but may be given a translation with them.
@@ -39,7 +39,7 @@ def read_whole(reader: LineReader, text: str, tag: list[int], prefix: str = "") 
 
 
 def read_pair(reader: LineReader, text: str, tgt: str, tag: list[int]) -> Chunk:
-    """A line in one piece, however long, with a given translation in place of a prefix.
+    """A whole line, however long, with a given translation in place of a prefix.
 
     Args:
         reader: turns lines into ids.
@@ -55,10 +55,10 @@ def read_pair(reader: LineReader, text: str, tgt: str, tag: list[int]) -> Chunk:
 
 
 def required(reader: LineReader, chunk: Chunk, tag: list[int], what: str) -> Chunk:
-    """A line that is short enough to be read in one piece.
+    """The same line, if it is short enough to be read as a whole.
 
     Args:
-        reader: turned it into ids.
+        reader: the reader that turned it into ids.
         chunk: the line with its translation, or the prefix of one.
         tag: in front of the source.
         what: the name of the translation or prefix.
@@ -72,12 +72,12 @@ def required(reader: LineReader, chunk: Chunk, tag: list[int], what: str) -> Chu
 
 
 def shown_pieces(vocab: Vocab, chunk: Chunk) -> list[str]:
-    """The pieces of a source that a person typed; a span in place of its slot."""
+    """The pieces of a source without special ones; a span in place of its slot."""
     return read_pieces(vocab, [id for id in chunk.src_ids if is_shown(vocab, id)], chunk.source)
 
 
 def is_shown(vocab: Vocab, id: int) -> bool:
-    """Whether an id of a source stands for something that a person typed."""
+    """Whether an id of a source represents text, not a tag or `<eos>`."""
     return not vocab.is_control(id) or (vocab.slots is not None and id in vocab.slots.ids)
 
 
@@ -100,7 +100,7 @@ def written_pieces(vocab: Vocab, ids: Sequence[int], source: Source | None) -> l
     Args:
         vocab: of the target side.
         ids: of the translation.
-        source: what was translated, if it has protected spans.
+        source: the source, if it has protected spans.
     """
     spans = () if source is None else source.spans
     texts = {span.slots[1]: span.text for span in spans if span.slots is not None}

@@ -1,8 +1,8 @@
-"""Which words of a translation belong to which words of its source.
+"""Word alignment: links between the words of a translation and those of its source.
 
-A model's attention goes from pieces to pieces and is vague: an article reads the noun that decides
-its gender, many words read the full stop. Here pieces become words, and the words compete for one
-another, so that each source word is some target word's, too.
+A model's attention is between pieces and is vague: an article reads the noun that decides its
+gender, many words read the full stop. Here pieces become words, and the weights are normalized over
+rows and columns, so that each source word belongs to some target word.
 """
 
 import math
@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.text.normalize import BLANKS
+from heed.text.protected import Rules, find_spans
 from heed.translate.result import Translation
 
 Span = tuple[int, int]
 Matrix = NDArray[np.float64]
 
-# A character of a script without blanks is a word of its own. Vowel signs and joiners belong to
-# words, though Python's `\w` leaves them out.
+# A character of a script without blanks is a word of its own. Vowel signs and joiners are parts of
+# words, though Python's `\w` does not match them.
 _SOLID = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _SOLID += "\U00020000-\U0003ffff"
 _LETTER = "\\w\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
@@ -31,7 +32,7 @@ _SOLID_CHARACTER = re.compile(f"[{_SOLID}]")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 WORD_START = "\u2581"
-# How far a piece is looked for when the text is not what was expected at its place.
+# How far to search for a piece that is not at its expected place in the text.
 _WINDOW = 16
 _ROUNDS = 8
 _SHARPNESS = 1.5
@@ -39,17 +40,17 @@ _EVERYWHERE = 0.02
 _SAME_WORD = 0.5
 _SIGN_AND_WORD = 0.05
 _DIAGONAL = 1.0
-# A word belongs to a stretch of the source if more than this share of it is linked with that.
+# A word belongs to a stretch of the source if more than this share of its links leads there.
 _BELONGS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The words of a text and of its translation, and how much they belong together.
+    """The words of a text and of its translation, and the weights of their links.
 
     Attributes:
-        src: where each source word begins and ends.
-        tgt: where each target word does.
+        src: start and end of each source word.
+        tgt: start and end of each target word.
         weights: for each target word, shares of the source words, `(n_tgt_words, n_src_words)`;
             a row sums to 1.
     """
@@ -63,12 +64,12 @@ def link_words(source: str, translation: Translation, cuts: Collection[int] = ()
     """The words of a source and of its translation, linked.
 
     Args:
-        source: what was translated.
-        translation: with its alignment; without, words are linked by where they stand.
-        cuts: places inside the source where a word is to be divided, as for a tag within it; so is
-            an equal word of the translation.
+        source: the source text.
+        translation: with its alignment; without, words are linked by their positions.
+        cuts: places in the source where a word is divided, as for a tag within it; an equal word of
+            the translation is divided too.
     """
-    src, tgt = word_spans(source), word_spans(translation.text)
+    src, tgt = _whole_words(source), _whole_words(translation.text)
     if cuts:
         src, tgt = _divided(source, src, translation.text, tgt, cuts)
     return link_spans(source, src, translation, tgt)
@@ -78,10 +79,10 @@ def link_spans(source: str, src: list[Span], translation: Translation, tgt: list
     """The given words of a source and of its translation, linked.
 
     Args:
-        source: what was translated.
-        src: where its words begin and end.
-        translation: with its alignment; without, words are linked by where they stand.
-        tgt: where the words of its text do.
+        source: the source text.
+        src: start and end of its words.
+        translation: with its alignment; without, words are linked by their positions.
+        tgt: start and end of the words of the translation.
     """
     if not src or not tgt:
         return Links(src, tgt, np.zeros((len(tgt), len(src))))
@@ -90,7 +91,7 @@ def link_spans(source: str, src: list[Span], translation: Translation, tgt: list
 
 
 def words_around(text: str, places: Sequence[Span]) -> list[Span]:
-    """Where the words of a text begin and end; each of `places`, in order, is one word."""
+    """Start and end of the words of a text; each of `places`, in order, is one word."""
     words: list[Span] = []
     begin = 0
     for start, end in [*places, (len(text), len(text))]:
@@ -101,13 +102,19 @@ def words_around(text: str, places: Sequence[Span]) -> list[Span]:
     return words
 
 
+def _whole_words(text: str) -> list[Span]:
+    """Start and end of the words of a text; a field, a number or an address is one word."""
+    spans = find_spans(text, Rules.default())
+    return words_around(text, [(span.start, span.end) for span in spans if not span.inner])
+
+
 def word_spans(text: str) -> list[Span]:
-    """Where the words of a text begin and end; a punctuation mark is one."""
+    """Start and end of the words of a text; a punctuation mark counts as a word."""
     return [match.span() for match in _WORD.finditer(text)]
 
 
 def words_in(text: str) -> list[str]:
-    """The words of a text; a punctuation mark is one."""
+    """The words of a text; a punctuation mark counts as a word."""
     return _WORD.findall(text)
 
 
@@ -117,7 +124,7 @@ def is_solid(character: str) -> bool:
 
 
 def best_stretch(shares: Matrix, free: NDArray[np.bool_]) -> Span:
-    """From which up to which of the free words of a translation a stretch of the source goes.
+    """The range of free words of a translation that belongs to a stretch of the source.
 
     Args:
         shares: how much of each word belongs to the stretch, `(n_words,)`.
@@ -137,15 +144,15 @@ def best_stretch(shares: Matrix, free: NDArray[np.bool_]) -> Span:
 
 
 def piece_spans(pieces: Sequence[str], text: str) -> list[Span]:
-    """Where the pieces of a text begin and end in it, without the blanks around them.
+    """Start and end of the pieces of a text, without the blanks around them.
 
-    Where a piece is spelled otherwise than the text, its place is guessed.
+    If a piece is spelled differently from the text, its place is guessed.
     """
     spans: list[Span] = []
     place, end = 0, len(text)
     for is_byte, group in groupby(pieces, key=is_byte_piece):
         run = list(group)
-        # The bytes of a character are of no use alone.
+        # Single bytes of a character cannot be decoded.
         surfaces = [_decoded(run)] if is_byte else [piece.strip(WORD_START) for piece in run]
         for surface in surfaces:
             while surface and place < end and text[place] in BLANKS:
@@ -171,7 +178,7 @@ def _decoded(pieces: list[str]) -> str:
 def _divided(
     source: str, src: list[Span], target: str, tgt: list[Span], cuts: Collection[int]
 ) -> tuple[list[Span], list[Span]]:
-    """Both sides' words, divided where `cuts` go through a source word."""
+    """The words of both sides, divided where a cut is inside a source word."""
     inside: dict[str, set[int]] = {}
     places = np.array(sorted(cuts))
     divided = []
@@ -193,7 +200,7 @@ def _parts(span: Span, within: Collection[int] | None) -> list[Span]:
 
 
 def _read(source: str, src: list[Span], translation: Translation, tgt: list[Span]) -> Matrix:
-    """How much each target word read each source word; nothing without an alignment."""
+    """How much each target word read each source word; zeros without an alignment."""
     rows = translation.alignment
     n_columns = len(translation.source_tokens)
     if not rows or len(rows) != len(translation.tokens) or len(rows[0]) != n_columns:
@@ -219,7 +226,7 @@ def _words(text: str, spans: list[Span]) -> list[str]:
 
 
 def _competed(read: Matrix, src: list[str], tgt: list[str]) -> Matrix:
-    """Weights of word pairs, of which rows and columns have equal sums, then rows of sum 1.
+    """Weights of word pairs, scaled to equal sums of rows and columns, then to rows of sum 1.
 
     Source: Sinkhorn and Knopp 1967, "Concerning nonnegative matrices and doubly stochastic
     matrices": dividing rows and columns in turn by their sums.

@@ -17,16 +17,16 @@ class VectorsConfig:
             predicts the word), or `counts` (positive pointwise mutual information and a truncated
             singular value decomposition; the baseline). Source: Mikolov et al. 2013a; Levy,
             Goldberg and Dagan 2015.
-        size: numbers a vector.
-        window: most words to each side; near ones count more.
-        negative: random words against each word that is predicted; not for `counts`.
-        epochs: times that the text is read; not for `counts`.
+        size: numbers in a vector.
+        window: most words on each side; near ones count more.
+        negative: random words drawn for each word that is predicted; not for `counts`.
+        epochs: passes over the text; not for `counts`.
         min_count: rarer words are left out.
-        sample: share of the text above which a word is thinned out; 0 = never.
-        learning_rate: at the start; it falls linearly to 0.0001. Not for `counts`.
-        threads: CPU threads. With one the result depends on the seed alone; with several, which
-            write to the same vectors at the same time, it differs a little from call to call.
-        seed: decides first vectors, thinning, windows and random words.
+        sample: words with a larger share of the text are left out at random; 0 = never.
+        learning_rate: the rate at the start; it falls linearly to 0.0001. Not for `counts`.
+        threads: CPU threads. With one, the result depends on the seed alone. Several write to the
+            same vectors at the same time, so the result differs a little from run to run.
+        seed: decides the first vectors, left-out words, windows and random words.
 
     Raises:
         ConfigError: a value out of range.

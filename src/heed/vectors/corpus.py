@@ -23,9 +23,9 @@ class Corpus:
     Attributes:
         words: by id, the most frequent first.
         counts: how often each occurs, `(n_words,)`.
-        ids: of all lines, concatenated, `(n_tokens,)`.
-        ends: where each line ends among them, `(n_lines,)`.
-        n_read: words read, those left out included.
+        ids: the words of all lines, concatenated, `(n_tokens,)`.
+        ends: where each line ends in `ids`, `(n_lines,)`.
+        n_read: words read, including those left out.
     """
 
     words: tuple[str, ...]
@@ -44,11 +44,11 @@ class _Numbers(dict[str, int]):
 
 
 def read_corpus(lines: Iterable[Iterable[str]], min_count: int) -> Corpus:
-    """Number the words of a text; rarer ones than `min_count` are left out of its lines.
+    """Number the words of a text and leave out those rarer than `min_count`.
 
     Args:
         lines: the words of each line.
-        min_count: how often a word must occur.
+        min_count: the least number of times that a word must occur.
 
     Raises:
         DataError: fewer than two different words are left.
@@ -85,12 +85,12 @@ def read_corpus(lines: Iterable[Iterable[str]], min_count: int) -> Corpus:
 def split_words(
     lines: Iterable[str], *, lowercase: bool = False, split_punctuation: bool = False
 ) -> Iterator[list[str]]:
-    """The words of each line: what stands between blanks.
+    """The words of each line, split at blanks.
 
     Args:
         lines: the text.
         lowercase: `The` and `the` are one word.
-        split_punctuation: signs are words of their own; those inside a word stay (`don't`).
+        split_punctuation: punctuation marks are words, except inside a word (`don't`).
     """
     for line in lines:
         text = line.lower() if lowercase else line

@@ -19,7 +19,7 @@ from heed.vectors.corpus import Corpus
 from heed.vectors.table import Floats
 
 SMOOTHING = 0.75
-"""Power of the context words' counts (Levy, Goldberg and Dagan 2015, section 3.2)."""
+"""Exponent for the counts of context words (Levy, Goldberg and Dagan 2015, section 3.2)."""
 
 ROUNDS, OVERSAMPLES = 4, 16
 """Power iterations, and the number of extra directions, of the randomized decomposition."""
@@ -32,12 +32,12 @@ Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
 
 def learn_counts(corpus: Corpus, config: VectorsConfig, report: Report = silent) -> Floats:
-    """A vector for each word, `(n_words, size)`: U √Σ of the positive information.
+    """A vector for each word, `(n_words, size)`: U √Σ of the matrix of `information`.
 
     Args:
-        corpus: its ids are read.
-        config: `size`, `window` and `seed` count.
-        report: gets events of the progress.
+        corpus: the words as ids.
+        config: `size`, `window` and `seed` are used.
+        report: receives progress events.
     """
     n = len(corpus.words)
     phase(report, "counting", unit="words")
@@ -54,10 +54,10 @@ def learn_counts(corpus: Corpus, config: VectorsConfig, report: Report = silent)
 
 
 def neighbor_counts(corpus: Corpus, window: int) -> Entries:
-    """How often two words stand near each other, in both orders; the rows ascend.
+    """The number of times two words stand near each other, in both orders, in ascending rows.
 
-    At distance d they count (window − d + 1) / window: as often as word2vec's windows, whose sizes
-    are drawn, hold both.
+    A pair at distance d counts (window − d + 1) / window. That is the probability that a window of
+    word2vec, whose size is random, holds both words.
     """
     n = len(corpus.words)
     lines = np.repeat(np.arange(len(corpus.ends)), np.diff(corpus.ends, prepend=0))
@@ -90,11 +90,11 @@ def information(
     """Positive pointwise mutual information: max(0, log p(row, column) / (p(row) p(column))).
 
     Args:
-        rows: of the counts that are not 0.
-        columns: theirs.
-        counts: how often both occur together.
-        n: rows and columns of the whole matrix.
-        smoothing: power of the columns' counts in p(column): below 1, rare words weigh less.
+        rows: row indices of the counts that are not 0.
+        columns: their column indices.
+        counts: how often the row's and the column's word occur together.
+        n: the number of rows, and of columns, of the whole matrix.
+        smoothing: exponent for the columns' counts in p(column); below 1, rare words weigh less.
 
     Source: Levy and Goldberg 2014, section 3.3.
     """
@@ -108,7 +108,7 @@ def information(
 
 
 class _Sparse:
-    """A sparse matrix by rows, `(n, n)`."""
+    """A sparse matrix stored by rows, `(n, n)`."""
 
     def __init__(self, entries: Entries, n: int) -> None:
         rows, columns, values = entries
@@ -136,10 +136,10 @@ def left_singular(entries: Entries, n: int, width: int, *, seed: int) -> tuple[F
     """The strongest left singular vectors of a matrix `(n, n)`, and their singular values.
 
     Args:
-        entries: of the matrix.
-        n: its rows and columns.
-        width: how many; n, if there are fewer.
-        seed: decides the random directions it begins with.
+        entries: the matrix.
+        n: the number of its rows, and of its columns.
+        width: the number of vectors; at most n.
+        seed: decides the random directions of the first iteration.
 
     Returns:
         `(n, width)` and `(width,)`.
@@ -156,6 +156,6 @@ def left_singular(entries: Entries, n: int, width: int, *, seed: int) -> tuple[F
         basis = np.linalg.qr(matrix @ basis)[0]
     small, strengths, _ = np.linalg.svd((transposed @ basis).T, full_matrices=False)
     vectors = (basis @ small)[:, :width]
-    # The sign of a singular vector is arbitrary: its largest entry decides, so that machines agree.
+    # The sign of a vector is arbitrary. Its largest entry is made positive, so that machines agree.
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(width)]
     return vectors * np.where(largest < 0, np.float32(-1), np.float32(1)), strengths[:width]

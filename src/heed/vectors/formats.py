@@ -21,14 +21,14 @@ _HEAD_BYTES = 64
 
 
 def read_vectors(path: str | Path) -> WordVectors:
-    """Read a file of word2vec or GloVe, decompressed by its suffix.
+    """Read a file in the format of word2vec or GloVe; its suffix decides the decompression.
 
     A GloVe file may hold words with blanks (glove.840B does).
 
     Raises:
-        DataError: the file is missing, damaged or not text, or a line is not a word and as many
-            finite numbers as in the others; or there are other words than the first line says, a
-            word twice, or none. Names the line.
+        DataError: the file is missing, damaged or not text; a line is not a word with as many
+            finite numbers as the others; the number of words differs from the first line; or a
+            word occurs twice, or there is none. Names the line.
     """
     lines = _numbered(path)
     first = next(lines, None)
@@ -64,10 +64,10 @@ def read_vectors(path: str | Path) -> WordVectors:
 
 
 def write_vectors(path: str | Path, vectors: WordVectors) -> None:
-    """Write the text format of word2vec; each number comes back as it was.
+    """Write the text format of word2vec; reading it restores each number exactly.
 
     Raises:
-        RunError: the disk is full, read-only or not ours; an older file is untouched.
+        RunError: the disk is full or read-only, or permission is denied; an older file is kept.
     """
     n_words, size = vectors.matrix.shape
     with atomic_writer(path, follow_links=True) as file:
@@ -79,15 +79,15 @@ def write_vectors(path: str | Path, vectors: WordVectors) -> None:
 
 
 def require_replaceable(path: str, *, is_forced: bool) -> None:
-    """Refuse to write vectors over another file.
+    """Refuse to overwrite a file that does not hold word vectors.
 
     Args:
-        path: where they will be.
-        is_forced: word vectors that are there may be replaced.
+        path: the output file.
+        is_forced: existing word vectors may be replaced.
 
     Raises:
         UsageError: the name is that of a compressed file, or of standard output.
-        RunError: there is something else, or word vectors and no force.
+        RunError: the path is something else, or holds word vectors and `is_forced` is False.
     """
     target = Path(path)
     if path == "-" or is_compressed(target):
@@ -107,7 +107,7 @@ def require_replaceable(path: str, *, is_forced: bool) -> None:
 
 
 def _numbered(path: str | Path) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, without blanks at their ends, and their numbers."""
+    """The lines that are not blank, stripped, with their line numbers."""
     for number, line in enumerate(read_lines(path), start=1):
         if line := line.rstrip(" \t"):
             yield number, line
@@ -117,7 +117,7 @@ def _parsed(line: str, size: int, path: str | Path, number: int) -> tuple[str, F
     fields = line.split(" ")
     word, numbers = " ".join(fields[:-size]), fields[-size:]
     n_numbers = len(fields) - 1
-    # More fields may be a word with blanks, but not if these are numbers.
+    # More fields may belong to a word with blanks, unless they are numbers.
     if n_numbers < size or (n_numbers > size and any(map(_is_number, fields[1:-size]))):
         raise DataError(
             f"{path} line {number} must be a word and {size} numbers, but has {n_numbers}."

@@ -1,4 +1,4 @@
-"""Word vectors from a text, by any of the kinds."""
+"""Learn word vectors from a text, with any kind of `VectorsConfig`."""
 
 from collections.abc import Callable, Iterable
 
@@ -14,18 +14,18 @@ KINDS: dict[str, Callable[[Corpus, VectorsConfig, Report], Floats]] = {
     "cbow": learn_word2vec,
     "counts": learn_counts,
 }
-"""Kind → what learns a vector for each word, `(n_words, size)`."""
+"""Maps a kind to the function that learns a vector for each word, `(n_words, size)`."""
 
 
 def learn_vectors(
     lines: Iterable[Iterable[str]], config: VectorsConfig, report: Report = silent
 ) -> WordVectors:
-    """Word vectors from a text.
+    """Learn word vectors from a text.
 
     Args:
         lines: the words of each line.
         config: settings.
-        report: gets events of the progress.
+        report: receives progress events.
 
     Raises:
         DataError: fewer than two words occur often enough.

@@ -22,13 +22,13 @@ class _Lines(Structure):
 
 
 def _function() -> Any:
-    """The function of the library; None where it is not compiled or older."""
+    """The library's function; None if the library is missing or lacks it."""
     records = POINTER(_WordVectors), POINTER(_Lines)
     return function("heed_learn_words", (*records, c_float, POINTER(c_uint64), c_char_p))
 
 
 def is_compiled() -> bool:
-    """Whether the library is here."""
+    """Whether the compiled library has the function."""
     return _function() is not None
 
 
@@ -41,15 +41,15 @@ def learn_lines(
     *,
     kernels: str = "",
 ) -> int:
-    """What `heed.vectors.plain.learn_lines` does, hundreds of times as fast.
+    """Do the same as `heed.vectors.plain.learn_lines`, hundreds of times as fast.
 
     Args:
-        learner: is changed.
-        ids: of all lines, concatenated.
+        learner: the vectors; changed in place.
+        ids: the words of all lines, concatenated.
         ends: where each line ends.
         rate: the learning rate.
-        state: of the generator, below 2**48.
-        kernels: `avx512`, `avx2`, `portable`, or "" for the best here; all give the same bits.
+        state: the state of the random generator, below 2**48.
+        kernels: `avx512`, `avx2`, `portable`, or "" for the fastest one; all give the same bits.
 
     Returns:
         The state of the generator afterwards.

@@ -1,4 +1,4 @@
-"""The vectors of a heed model: its embeddings, by the words that are pieces of its vocabulary."""
+"""The vectors of a heed model: the embeddings of the vocabulary's pieces that are words."""
 
 import re
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from heed.text.vocab import Vocab
 from heed.vectors.table import Floats, WordVectors
 
 Side = Literal["source", "target"]
-"""Of a translator."""
+"""The side of a translator."""
 
 _BLANK = "\u2581"
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
@@ -30,9 +30,9 @@ class PieceTable:
 
     Attributes:
         side: `source` or `target`; `shared` where both sides have the same table.
-        vocab: of the pieces.
+        vocab: the vocabulary that numbers the pieces.
         matrix: a row for each id, `(vocab_size, d_model)`.
-        name: of the model, for messages.
+        name: the model's name, for messages.
     """
 
     side: Literal["source", "target", "shared"]
@@ -42,7 +42,7 @@ class PieceTable:
 
     @cached_property
     def vectors(self) -> WordVectors:
-        """Each piece that is not a control piece or a byte, as it is written: `▁king`."""
+        """The vectors of the pieces, as spelled (`▁king`), without control pieces and bytes."""
         ids = [id for id in range(self.vocab.size) if not self.vocab.is_control(id)]
         pieces = {
             piece: id
@@ -53,11 +53,11 @@ class PieceTable:
 
 
 def model_vectors(folder: str | Path, side: Side = "source") -> WordVectors:
-    """The embeddings of a model, or of the best model of a run, one for each word among its pieces.
+    """The embeddings of a model, or of a run's best model: one for each word among the pieces.
 
     Args:
-        folder: of the model.
-        side: which, if both sides have a table of their own; a model with one has that for both.
+        folder: the model or run folder.
+        side: the side whose table is used, if each side has its own; otherwise it has no effect.
 
     Raises:
         ConfigError: its vocabulary has no words.
@@ -72,7 +72,7 @@ def model_vectors(folder: str | Path, side: Side = "source") -> WordVectors:
 
 
 def load_exact(folder: str | Path) -> Bundle:
-    """A model with float32 weights where its folder has them, else with the rounded ones.
+    """Load a model with float32 weights if its folder has them, else with the int8 ones.
 
     Raises:
         FormatError: the folder holds no model, or a damaged one.
@@ -82,13 +82,13 @@ def load_exact(folder: str | Path) -> Bundle:
 
 
 def piece_tables(bundle: Bundle, name: str = "the model") -> list[PieceTable]:
-    """The tables of embeddings of a model: a shared one, or that of the source and the target's.
+    """The tables of embeddings of a model: one shared table, or the source's and the target's.
 
-    Of weights rounded to int8 they are the rounded ones.
+    For a model with int8 weights only, they hold the rounded numbers.
 
     Args:
         bundle: from `load_bundle`.
-        name: for messages.
+        name: the model's name, for messages.
     """
     weights = [weight for weight in plan(bundle.config) if weight.role == "table"]
     if not weights:
@@ -112,15 +112,15 @@ def piece_tables(bundle: Bundle, name: str = "the model") -> list[PieceTable]:
 
 
 def as_piece(vectors: WordVectors, word: str) -> str:
-    """The piece for a word that a person typed: with `▁` in front where that is a piece."""
+    """The piece for a word that a user typed: with `▁` in front if the table has that piece."""
     return f"{_BLANK}{word}" if f"{_BLANK}{word}" in vectors.rows else word
 
 
 def words_of(vocab: Vocab) -> dict[str, int]:
-    """Word → its piece, in the order of the pieces.
+    """Maps each word to its piece's id, in the order of the pieces.
 
-    A piece that begins a word (`▁king`) is the word without its blank. One from inside (`王`) is a
-    word too, for languages that write no blanks, unless a piece that begins a word is spelled so.
+    A piece that begins a word (`▁king`) is the word without the mark. A piece from inside a word
+    (`王`) is a word too, for languages without blanks, unless it also has a piece with the mark.
     """
     ids = [id for id in range(vocab.size) if not vocab.is_control(id)]
     pieces = {
@@ -135,7 +135,7 @@ def words_of(vocab: Vocab) -> dict[str, int]:
 
 
 def _rounded(bundle: Bundle) -> dict[str, Floats]:
-    """The embeddings of an int8 model by the names of its plan."""
+    """The embeddings of an int8 model, keyed by the weight names of its plan."""
     config = engine_config(bundle.config)
     assert bundle.int8 is not None
     network = from_arrays(config, bundle.int8, f"the int8 file of {bundle.path}")

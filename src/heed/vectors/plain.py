@@ -14,23 +14,23 @@ from heed.vectors.table import Floats
 
 _ONE, _MOST = np.float32(1.0), np.float32(88.0)
 _AT_ONCE = 16
-"""Targets of a step, as many as there are lanes."""
+"""Targets of one step: the number of lanes of a vector register."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Learner:
-    """The vectors that are learned, and how words are drawn.
+    """The vectors being learned, and the tables for drawing words.
 
     Attributes:
         inputs: the word vectors, padded with zeros, `(n_words, width)`; width is a multiple of 16.
-        outputs: those they are multiplied with, `(n_words, width)`.
-        keep: a word stays in a line if a draw is at most this, `(n_words,)`.
-        chances: negative word i is drawn as itself if a draw is at most this, `(n_words,)` …
-        others: … else as this one, `(n_words,)`.
-        size: numbers a vector, without padding.
+        outputs: the vectors that the inputs are multiplied with, `(n_words, width)`.
+        keep: a word stays in a line if a random draw is at most this, `(n_words,)`.
+        chances: negative word i stays word i if a draw is at most this, `(n_words,)` …
+        others: … and otherwise becomes this word, `(n_words,)`.
+        size: numbers in a vector, without padding.
         window: most words to each side.
-        negative: words drawn against each word.
-        is_cbow: predict a word from the mean of its context, not each context word from it.
+        negative: negative words drawn for each target word.
+        is_cbow: predict a word from the mean of its context, instead of each context word from it.
     """
 
     inputs: Floats
@@ -45,7 +45,7 @@ class Learner:
 
 
 class Draws:
-    """Random numbers of 32 bits: drand48's linear congruential generator of 48 bits."""
+    """Random numbers of 32 bits, from the 48-bit linear congruential generator of drand48."""
 
     def __init__(self, state: int) -> None:
         self.state = state
@@ -63,14 +63,14 @@ class Draws:
 def learn_lines(
     learner: Learner, ids: NDArray[np.int32], ends: NDArray[np.int64], rate: float, state: int
 ) -> int:
-    """Learn from lines, once.
+    """Learn from each line once.
 
     Args:
-        learner: is changed.
-        ids: of all lines, concatenated.
+        learner: the vectors; changed in place.
+        ids: the words of all lines, concatenated.
         ends: where each line ends.
         rate: the learning rate.
-        state: of the generator, below 2**48.
+        state: the state of the random generator, below 2**48.
 
     Returns:
         The state of the generator afterwards.
@@ -99,7 +99,7 @@ def _learn_word(
             total = total + inputs[other]
         mean = total * (_ONE / np.float32(len(context)))
         change = _predict(learner.outputs, mean, _targets(learner, word, draws), rate)
-        # Each moves as the mean should, as in word2vec.c, not by its share of that.
+        # Each context word gets the whole change of the mean, not its share, as in word2vec.c.
         for other in context:
             inputs[other] += change
         return
@@ -109,7 +109,7 @@ def _learn_word(
 
 
 def _targets(learner: Learner, word: int, draws: Draws) -> list[int]:
-    """The word to predict, then the words drawn against it, without itself."""
+    """The word to predict, then the negative words drawn for it, without the word itself."""
     targets = [word]
     for _ in range(learner.negative):
         drawn = draws.below(len(learner.others))
@@ -121,12 +121,12 @@ def _targets(learner: Learner, word: int, draws: Draws) -> list[int]:
 
 
 def _predict(outputs: Floats, x: Floats, targets: list[int], rate: np.float32) -> Floats:
-    """A step of gradient ascent on log σ(u·x) of the first target and log σ(−u·x) of the others.
+    """One step of gradient ascent on log σ(u·x) for the first target, log σ(−u·x) for the others.
 
-    Each row u moves by rate (label − σ(u·x)) x.
+    Each target's row u of `outputs` changes by rate (label − σ(u·x)) x.
 
     Returns:
-        What x is to move by: rate Σ (label − σ(u·x)) u.
+        The change of x: rate Σ (label − σ(u·x)) u.
     """
     change = np.zeros_like(x)
     for done in range(0, len(targets), _AT_ONCE):

@@ -15,7 +15,7 @@ Floats = NDArray[np.float32]
 
 
 class Neighbor(NamedTuple):
-    """A word, and the cosine of the angle between its vector and the one asked for."""
+    """A word, and the cosine of the angle between its vector and the vector searched for."""
 
     word: str
     cosine: float
@@ -28,7 +28,7 @@ class WordVectors:
     Attributes:
         words: each once; usually the most frequent first.
         matrix: a row for each word, `(n_words, size)`.
-        name: where they are from, for messages.
+        name: where they come from, for messages.
     """
 
     words: Sequence[str]
@@ -37,12 +37,12 @@ class WordVectors:
 
     @cached_property
     def rows(self) -> dict[str, int]:
-        """Word → its row."""
+        """Maps a word to its row."""
         return {word: row for row, word in enumerate(self.words)}
 
     @cached_property
     def directions(self) -> Floats:
-        """The rows at length 1, `(n_words, size)`; a row of zeros stays."""
+        """The rows scaled to length 1, `(n_words, size)`; a row of zeros stays as it is."""
         lengths = np.linalg.norm(self.matrix, axis=1, keepdims=True)
         directions: Floats = (self.matrix / np.where(lengths > 0, lengths, 1)).astype(np.float32)
         return directions
@@ -51,8 +51,8 @@ class WordVectors:
         """The direction of a word, `(size,)`.
 
         Raises:
-            DataError: the word has no vector; names one that is spelled nearly the same. Or all its
-                numbers are 0.
+            DataError: the word has no vector (the message names one with nearly the same spelling),
+                or all numbers of its vector are 0.
         """
         if word not in self.rows:
             raise DataError(f"{self.name} has no vector of {word!r}{self._hint(word)}")
@@ -65,19 +65,19 @@ class WordVectors:
 
     def _hint(self, word: str) -> str:
         alike = [known for known in self.words if known.casefold() == word.casefold()]
-        # Over hundreds of thousands of words the comparison takes seconds.
+        # A comparison with hundreds of thousands of words would take seconds.
         some = [known for known in self.words if known[:1] == word[:1]][:20_000]
         near = alike or difflib.get_close_matches(word, some, n=1)
         return f"; did you mean {near[0]!r}?" if near else "."
 
 
 def nearest(vectors: WordVectors, word: str, count: int = 10) -> list[Neighbor]:
-    """The words with the nearest directions, nearest first, without the word itself.
+    """The words whose vectors have the nearest directions, nearest first, without the word itself.
 
     Args:
         vectors: the words to choose from.
         word: one of them.
-        count: how many; all others, if there are fewer.
+        count: the number of words; all others, if there are fewer.
 
     Raises:
         DataError: the word has no vector.
@@ -90,14 +90,14 @@ def analogy(
 ) -> list[Neighbor]:
     """The words nearest to `word` − `minus` + `plus`, without these three: king − man + woman.
 
-    The word w with the largest cos(w, word − minus + plus), of directions of length 1 (3CosAdd).
+    The best word w has the largest cos(w, word − minus + plus), for directions of length 1.
 
     Args:
         vectors: the words to choose from.
-        word: the word to start at, such as king.
-        minus: what is taken away, such as man.
-        plus: what is added, such as woman.
-        count: how many; all others, if there are fewer.
+        word: the first word, such as king.
+        minus: the word that is subtracted, such as man.
+        plus: the word that is added, such as woman.
+        count: the number of words; all others, if there are fewer.
 
     Raises:
         DataError: a word has no vector.

@@ -1,6 +1,6 @@
 """Word2vec: skip-gram and CBOW with negative sampling, over a whole text.
 
-The steps themselves are in `native.py` (compiled) and `plain.py` (NumPy), with the same bits.
+The training steps are in `native.py` (compiled) and `plain.py` (NumPy); both give the same bits.
 
 Source: Mikolov et al. 2013a, "Efficient Estimation of Word Representations in Vector Space";
 Mikolov et al. 2013b, sections 2.2 and 2.3.
@@ -24,10 +24,10 @@ LOWEST_RATE = 1e-4
 """The learning rate at the end."""
 
 POWER = 0.75
-"""Negative words are drawn by their counts to this power."""
+"""Negative words are drawn in proportion to their counts to this power."""
 
 JOBS_AT_ONCE = 4
-"""Jobs of each thread between two looks at signals and progress."""
+"""Jobs of each thread between two checks for signals and progress reports."""
 
 _ALWAYS = 2**32 - 1
 _LANES = 16
@@ -37,9 +37,9 @@ def learn_word2vec(corpus: Corpus, config: VectorsConfig, report: Report = silen
     """Learn a vector for each word, `(n_words, size)`.
 
     Args:
-        corpus: its ids and counts are read.
+        corpus: the words as ids, and their counts.
         config: `kind` is `skipgram` or `cbow`.
-        report: gets events of the progress.
+        report: receives progress events.
     """
     learner = make_learner(corpus.counts, config)
     learn = native.learn_lines if native.is_compiled() else plain.learn_lines
@@ -70,10 +70,10 @@ def learn_word2vec(corpus: Corpus, config: VectorsConfig, report: Report = silen
 
 
 def make_learner(counts: NDArray[np.int64], config: VectorsConfig) -> plain.Learner:
-    """Vectors before the first step: small random inputs, outputs 0; and the tables of draws.
+    """Vectors before the first step (small random inputs, outputs 0), and the tables for draws.
 
     Args:
-        counts: of each word, the most frequent first, `(n_words,)`.
+        counts: the count of each word, the most frequent first, `(n_words,)`.
         config: sizes, `sample`, and the seed.
     """
     width = -(-config.size // _LANES) * _LANES
@@ -96,9 +96,9 @@ def make_learner(counts: NDArray[np.int64], config: VectorsConfig) -> plain.Lear
 
 
 def kept_draws(counts: NDArray[np.int64], sample: float) -> NDArray[np.uint32]:
-    """The largest draw of 32 bits with which a word stays in its line, `(n_words,)`.
+    """The largest draw of 32 bits for which a word stays in its line, `(n_words,)`.
 
-    A word that is the share z of the text stays with probability √(t/z) + t/z, t = `sample`.
+    A word with share z of the text stays with probability √(t/z) + t/z, where t = `sample`.
 
     Source: word2vec.c, and gensim; section 2.3 of Mikolov et al. 2013b has √(t/z) alone.
     """
@@ -113,11 +113,11 @@ def kept_draws(counts: NDArray[np.int64], sample: float) -> NDArray[np.uint32]:
 def alias_table(
     weights: NDArray[np.float64],
 ) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
-    """Tables to draw word i with probability weights[i] / Σ weights: a place, then whether to stay.
+    """Alias tables to draw word i with probability weights[i] / Σ weights: a place, then a word.
 
     Returns:
-        The largest second draw with which place i is word i, and the word that it is otherwise,
-        both `(n_words,)`.
+        The largest second draw for which place i means word i, and the word that it means
+        otherwise, both `(n_words,)`.
 
     Source: Walker 1977; Vose 1991.
     """
@@ -133,14 +133,14 @@ def alias_table(
         if shares[more] < 1:
             small.append(large.pop())
     chances = np.rint(np.clip(shares, 0, 1) * np.float64(_ALWAYS))
-    chances[small + large] = _ALWAYS  # what rounding has left over
+    chances[small + large] = _ALWAYS  # left over because of rounding
     return chances.astype(np.uint32), np.array(others, np.int32)
 
 
 def _jobs(ends: NDArray[np.int64]) -> Iterator[tuple[int, int, int, int]]:
-    """Groups of lines with about `MAX_LINE_WORDS` words: first and last line, first and last word.
+    """Groups of about `MAX_LINE_WORDS` words: first line, end line, first word and end word.
 
-    The learning rate is that of the first word for all of a group, as in gensim.
+    The learning rate at the first word holds for the whole group, as in gensim.
     """
     first, start = 0, 0
     while first < len(ends):

@@ -1,9 +1,9 @@
-"""Which layer and heads of a model align best, measured on development data.
+"""Choose the layer and heads of a model that align best, measured on development data.
 
-Every head and every mean of a layer is tried, by the step that writes a token and by the one that
-reads it (`AlignmentHeads.is_shifted`). The measure is AER: against alignments that people made, or
-else against the links of a statistical aligner in both directions. `competition.py` chooses what
-documents read.
+Every head and every mean of a layer is tried, both at the step that writes a token and at the step
+that reads it (`AlignmentHeads.is_shifted`). The measure is AER: against manual alignments, or else
+against the links of a statistical aligner in both directions. `competition.py` chooses the layer
+for documents.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,18 +31,18 @@ from heed.translate.whole import is_shown, read_pair, shown_pieces, written_piec
 BATCH_TOKENS = 2048
 MAX_HELD_OUT, MAX_TRAINED_ON = 1000, 2000
 MAX_TOKENS = 128
-"""Longer sentences are left out."""
+"""Longer sentences are skipped."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What was measured.
+    """The result of the measurement.
 
     Attributes:
         best: the heads of the lowest error rate, with the layer for documents.
-        before: those that are read now, with their error rate on the same data.
-        tried: all, the best first.
-        n_pairs: pairs that counted.
+        before: the heads that the model has used so far, with their error rate on the same data.
+        tried: all candidates, the best first.
+        n_pairs: number of pairs that were used.
     """
 
     best: AlignmentHeads
@@ -53,7 +53,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class _Pair:
-    """A pair of development data: ids, and the words between which it is aligned."""
+    """A pair of development data: its ids, and the words to align."""
 
     texts: tuple[str, str]
     src_ids: list[int]
@@ -76,19 +76,19 @@ def choose(
     """Find the alignment heads of a model.
 
     Args:
-        translator: whose model has attention to the source.
+        translator: translator of a model with attention to the source.
         src: source lines.
         tgt: their translations.
-        gold: links of each pair, between words parted by blanks; None = links of a statistical
+        gold: links of each pair, between words separated by blanks; None = links of a statistical
             aligner, which is trained on these pairs and on `more`.
-        more: further sources with their translations, such as `trained_on`; heads are not measured
-            on them. Of 200 pairs alone an aligner learns too few words to tell heads apart.
+        more: further sources with their translations, such as `trained_on`, for the aligner only.
+            From 200 pairs alone it learns too few words to rank the heads.
         target_lang: one of the model's target languages.
 
     Raises:
         ConfigError: the model has no attention to the source.
-        DataError: there are no pairs, or not as many translations or alignments as sources, or a
-            link is outside its pair.
+        DataError: there are no pairs, the numbers of translations or alignments differ from that
+            of the sources, or a link is outside its pair.
     """
     if not len(src) == len(tgt) == len(src if gold is None else gold):
         raise DataError(
@@ -120,9 +120,9 @@ def held_out(
     """Sources and translations of the development pairs of a run, at most `MAX_HELD_OUT`.
 
     Args:
-        run: the folder that a training wrote.
+        run: a training's run folder.
         translator: its model.
-        target_lang: of a model with several target languages, the one that is taken.
+        target_lang: for a model with several target languages, the one to use.
 
     Raises:
         ConfigError: the folder has no such pairs.
@@ -140,13 +140,13 @@ def held_out(
 def trained_on(
     run: Path, translator: Translator, target_lang: str | None = None
 ) -> list[tuple[str, str]]:
-    """Pairs that the model of a run was trained on, evenly spread over them, `MAX_TRAINED_ON` of
-    them; none where they are not kept.
+    """Pairs that the model of a run was trained on, spread evenly: at most `MAX_TRAINED_ON`, and
+    none if the run has not kept them.
 
     Args:
-        run: the folder that a training wrote.
+        run: a training's run folder.
         translator: its model.
-        target_lang: of a model with several target languages, the one that is taken.
+        target_lang: for a model with several target languages, the one to use.
     """
     store = training_pairs(run, translator)
     if store is None:
@@ -165,11 +165,11 @@ def choose_after_training(run: Path) -> AlignmentHeads | None:
     """Find the alignment heads of a run on its development pairs, and store them.
 
     Returns:
-        The heads; None where there is nothing to choose: without attention to the source, without
-        pairs, in a model of another task.
+        The heads; None if there is nothing to choose: the model has no attention to the source or
+        another task, or there are no pairs.
 
     Raises:
-        RunError: the disk is full, read-only or not ours.
+        RunError: the disk is full or read-only, or permission is denied.
     """
     try:
         translator = load(run)
@@ -187,7 +187,7 @@ def _chosen(
     measure: str,
     more: Sequence[tuple[str, str]],
 ) -> Choice:
-    """Count what agrees for every candidate, and rank them."""
+    """Count the agreeing links of every candidate, and rank the candidates."""
     n_sure = sum(len(gold.sure) for gold in wanted)
     n_agreed = np.zeros(0)
     n_links = sum(len(pair.tgt) for pair in pairs)
@@ -228,7 +228,7 @@ def _sides(pairs: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
 
 
 def _competing(pair: _Pair, layers: list[Floats]) -> list[set[Link]]:
-    """What documents make of the mean of each layer."""
+    """The links for documents from the mean of each layer."""
     source_tokens, tokens = pair.pieces
     aligned = Translation(text=pair.texts[1], tokens=tokens, source_tokens=source_tokens)
     means = [layer.mean(axis=0)[: len(pair.tgt_ids), pair.shown] for layer in layers]
@@ -236,7 +236,7 @@ def _competing(pair: _Pair, layers: list[Floats]) -> list[set[Link]]:
 
 
 def _same(now: AlignmentHeads, tried: list[AlignmentHeads], n_layers: int) -> AlignmentHeads:
-    """The candidate that is read now, if it is one."""
+    """The candidate equal to the current heads, or those without an error rate."""
     place = now.layer % n_layers, now.heads, now.is_shifted
     for heads in tried:
         if (heads.layer, heads.heads, heads.is_shifted) == place:
@@ -245,9 +245,9 @@ def _same(now: AlignmentHeads, tried: list[AlignmentHeads], n_layers: int) -> Al
 
 
 def _strongest(pair: _Pair, layers: list[Floats]) -> NDArray[np.intp]:
-    """The source word that each target word reads most, `(n_layers, 2, n_heads + 1, n_tgt_words)`.
+    """For each target word, its strongest source word, `(n_layers, 2, n_heads + 1, n_tgt_words)`.
 
-    The second axis is `is_shifted`; the last head is the mean of all.
+    The second axis is `is_shifted`; the last head is the mean of all heads.
     """
     found = []
     for weights in layers:
@@ -266,7 +266,7 @@ def _pairs(
     *,
     only_blanks: bool,
 ) -> list[_Pair | None]:
-    """The pairs in ids and words, read as to be translated; None where a side is empty or long."""
+    """The pairs as ids and words, encoded as for translation; None if a side is empty or long."""
     reader = translator.reader
     vocab, tag = reader.src_vocab, reader.tag(target_lang)
     pairs: list[_Pair | None] = []
@@ -298,7 +298,7 @@ def _require_inside(pairs: list[_Pair], gold: Sequence[Gold], numbers: list[int]
 
 
 def _attention(translator: Translator, pairs: list[_Pair]) -> Iterator[tuple[int, list[Floats]]]:
-    """Each pair's place with its cross-attention by layer, `(n_heads, tgt_len, src_len)`."""
+    """Each pair's index, with its cross-attention by layer, `(n_heads, tgt_len, src_len)`."""
     model = translator.model
     reader = translator.reader
     lengths = [max(len(pair.src_ids), len(pair.tgt_ids) + 1) for pair in pairs]

@@ -1,7 +1,7 @@
-"""Which layer is best read by documents, where the words of both sides compete for one another.
+"""Choose the layer for documents, where words of both sides compete for one another.
 
-Competition profits from weak second choices, so a single sharp head is worse there than the mean of
-a layer, though it aligns better by itself.
+Competition profits from weak second choices. So the mean of a layer works better there than a
+single sharp head, even if that head aligns better alone.
 """
 
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ LAST = -1
 
 
 def links_by_layer(source: str, aligned: Translation, layers: Sequence[Floats]) -> list[set[Link]]:
-    """What documents make of each layer: a source word for each target word.
+    """The links for documents from each layer: a source word for each target word.
 
     Args:
         source: the source.
         aligned: its translation, with the tokens of both sides.
-        layers: by layer, the mean over heads, `(n_target_tokens, n_source_tokens)`.
+        layers: for each layer, the mean over heads, `(n_target_tokens, n_source_tokens)`.
     """
     found = []
     for weights in layers:
@@ -41,12 +41,12 @@ def links_by_layer(source: str, aligned: Translation, layers: Sequence[Floats]) 
 def best_layer(
     sources: Sequence[str], targets: Sequence[str], found: Sequence[Sequence[set[Link]]]
 ) -> int:
-    """The layer with the lowest AER after competition; −1, the last, unless another is better.
+    """The layer with the lowest AER after competition; −1, the last, unless another one is better.
 
     Args:
         sources: all sources, on which the statistical aligner is trained.
         targets: their translations.
-        found: of the first pairs, the links by layer.
+        found: for each of the first pairs, its links by layer.
     """
     words = (
         [[text[start:end] for start, end in word_spans(text)] for text in side]

@@ -21,11 +21,11 @@ _NEIGHBORS = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """What people linked in one pair.
+    """The manual alignment of one pair.
 
     Attributes:
         sure: links that must be found.
-        possible: links that may be found; the sure ones among them.
+        possible: links that may be found, including the sure ones.
     """
 
     sure: frozenset[Link]
@@ -36,7 +36,7 @@ def strongest(weights: Floats) -> set[Link]:
     """For each target position, the source position with the largest weight.
 
     Args:
-        weights: how target positions read source positions, `(n_target, n_source)`.
+        weights: attention of target positions to source positions, `(n_target, n_source)`.
     """
     if not weights.shape[1]:
         return set()
@@ -44,18 +44,18 @@ def strongest(weights: Floats) -> set[Link]:
 
 
 def strongest_readers(weights: Floats) -> set[Link]:
-    """For each source position, the target position that reads it most.
+    """For each source position, the target position that attends to it most.
 
     Args:
-        weights: how target positions read source positions, `(n_target, n_source)`.
+        weights: attention of target positions to source positions, `(n_target, n_source)`.
     """
     return {(source, target) for target, source in strongest(weights.T)}
 
 
 def grow_diag(one: Iterable[Link], other: Iterable[Link]) -> set[Link]:
-    """The links that both directions have, and of the others the neighbors of these.
+    """The links of both directions, extended by neighboring links of a single direction.
 
-    A link is added if its source or its target has none yet, until nothing can be added.
+    A neighbor is added if its source or its target has no link yet, until none can be added.
 
     Source: Koehn, Och and Marcu 2003, "Statistical Phrase-Based Translation", section 4.5.
     """
@@ -80,11 +80,11 @@ SYMMETRIZATIONS = {
     "union": lambda one, other: set(one) | set(other),
     "grow-diag": grow_diag,
 }
-"""Ways to join the links of two directions."""
+"""Functions that join the links of two directions."""
 
 
 def pharaoh(links: Iterable[Link]) -> str:
-    """Links as `0-0 1-2`, source first, in the order of the target."""
+    """Links in the form `0-0 1-2`, source first, sorted by target."""
     ordered = sorted(links, key=lambda link: (link[1], link[0]))
     return " ".join(f"{source}-{target}" for source, target in ordered)
 
@@ -107,18 +107,18 @@ def error_rate(found: Sequence[Iterable[Link]], gold: Sequence[Gold]) -> float:
 
 
 def read_gold(path: str | Path, n_pairs: int | None = None) -> list[Gold]:
-    """Read alignments that people made.
+    """Read manual alignments.
 
-    Two kinds of files are known. A line a pair as `0-0 1-2 2?3`, from 0, with `-` for sure and `?`
-    or `p` for possible links (Pharaoh). A line a link as `PAIR SOURCE TARGET S`, from 1, with `S`
-    for sure, `P` for possible, and sure without either (NAACL 2003).
+    It reads two formats. Pharaoh: one line per pair, such as `0-0 1-2 2?3`, from 0, with `-` for
+    sure and `?` or `p` for possible links. NAACL 2003: one line per link, `PAIR SOURCE TARGET S`,
+    from 1, with `S` for sure, `P` for possible, and sure without either.
 
     Args:
         path: the file.
-        n_pairs: pairs of the corpus, as pairs without links are missing in the second kind.
+        n_pairs: number of pairs in the corpus; NAACL files omit pairs without links.
 
     Raises:
-        DataError: a line is neither, or there are other than `n_pairs` pairs.
+        DataError: a line has neither format, or the number of pairs is not `n_pairs`.
     """
     lines = list(read_lines(path))
     first = next((line for line in lines if line.strip()), "")

@@ -1,6 +1,6 @@
 """Attention maps of a trace: by use, layer, head and stage, with their entropy.
 
-A row belongs to the position that reads, a column to the position that is read.
+A row belongs to the position that attends, a column to the position that it attends to.
 """
 
 import re
@@ -12,11 +12,11 @@ from heed.model.interface import Floats
 from heed.translate.trace import Trace
 
 USES = ("encoder", "decoder", "cross", "joint")
-"""Self-attention of the encoder and of the decoder, attention of the decoder to the source, and to
-source and target at once."""
+"""Self-attention of the encoder and of the decoder, attention of the decoder to the source, and
+attention to source and target together."""
 
 STAGES = ("products", "scores", "masked", "weights")
-"""From the inner products to the weights: Q Kᵀ, divided by √d_k, masked, behind the softmax."""
+"""From inner products to weights: Q Kᵀ, divided by √d_k, masked, after the softmax."""
 
 _SUBLAYERS = {
     "encoder": re.compile(r"encoder(\.\d+)?\.self_attention"),
@@ -30,11 +30,11 @@ def sublayers(trace: Trace, use: str) -> list[str]:
     """Names of the attention sublayers of one use, first layer first.
 
     Args:
-        trace: of a model with attention.
+        trace: trace of a model with attention.
         use: one of `USES`.
 
     Raises:
-        UsageError: there is no such use, or none in this model.
+        UsageError: the use is unknown, or this model lacks it.
     """
     if use not in USES:
         raise UsageError(f"use must be one of {', '.join(USES)}, but is {use!r}.")
@@ -49,19 +49,19 @@ def sublayers(trace: Trace, use: str) -> list[str]:
 
 
 def maps(trace: Trace, use: str, stage: str = "weights") -> list[Floats]:
-    """Attention of every layer in one use.
+    """The attention of every layer in one use.
 
     Args:
-        trace: of a model with attention.
+        trace: trace of a model with attention.
         use: one of `USES`.
-        stage: one of `STAGES`. Where nothing is masked, `masked` is the stage before it; `scores`
-            are with what positions add to them.
+        stage: one of `STAGES`. If nothing is masked, `masked` is the stage before it; `scores`
+            include the terms of relative positions.
 
     Returns:
-        By layer, `(n_heads, q_len, k_len)`.
+        For each layer, `(n_heads, q_len, k_len)`.
 
     Raises:
-        UsageError: there is no such use or stage, or none in this model.
+        UsageError: the use or stage is unknown, or this model lacks it.
     """
     if stage not in STAGES:
         raise UsageError(f"stage must be one of {', '.join(STAGES)}, but is {stage!r}.")
@@ -71,7 +71,7 @@ def maps(trace: Trace, use: str, stage: str = "weights") -> list[Floats]:
 def tokens(trace: Trace, use: str) -> tuple[list[str], list[str]]:
     """The pieces of the rows and of the columns of the maps of one use.
 
-    A row of the decoder is named by the piece that it reads; what it writes is in
+    A decoder row is labeled with the piece that it reads; the piece that it writes is in
     `Trace.expected_tokens`.
     """
     rows, columns = trace.node(f"{sublayers(trace, use)[0]}.weights").axes[-2:]
@@ -79,7 +79,7 @@ def tokens(trace: Trace, use: str) -> tuple[list[str], list[str]]:
 
 
 def entropy(weights: Floats) -> Floats:
-    """H(p) = −Σ p log₂ p of each row, in bits: 0 where one position is read, log₂ n for n alike.
+    """H(p) = −Σ p log₂ p of each row, in bits: 0 for a single position, log₂ n for n equal weights.
 
     Args:
         weights: rows that sum to 1, `(…, k_len)`.
@@ -93,10 +93,10 @@ def entropy(weights: Floats) -> Floats:
 
 
 def softmax(scores: Floats) -> Floats:
-    """Weights of scores: e^x divided by the sum of its row; −∞ becomes 0.
+    """The softmax of scores: e^x divided by the sum of its row; −∞ becomes 0.
 
     Args:
-        scores: `(…, k_len)`, with a finite one in each row.
+        scores: `(…, k_len)`, with a finite score in each row.
     """
     powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights: Floats = powers / powers.sum(axis=-1, keepdims=True)
@@ -104,14 +104,14 @@ def softmax(scores: Floats) -> Floats:
 
 
 def without_columns(weights: Floats, columns: list[int]) -> Floats:
-    """Weights without some positions that are read, the others divided by their new sum.
+    """Weights without some key positions; the others are divided by their new sum.
 
     Args:
         weights: rows that sum to 1, `(…, k_len)`.
         columns: positions to leave out, such as `<eos>`.
 
     Returns:
-        The same shape; 0 in these columns, and in rows that read nothing else.
+        The same shape; 0 in these columns, and in rows without any other weight.
     """
     kept = weights.copy()
     kept[..., columns] = 0
@@ -125,13 +125,13 @@ def mean_of_heads(weights: Floats, heads: dict[int, float] | None = None) -> Flo
 
     Args:
         weights: `(n_heads, q_len, k_len)`.
-        heads: how much each head counts; None = all alike.
+        heads: the weight of each head; None = all equal.
 
     Returns:
         `(q_len, k_len)`.
 
     Raises:
-        UsageError: there is no such head, or nothing counts.
+        UsageError: a head does not exist, or all weights are 0.
     """
     if heads is None:
         heads = dict.fromkeys(range(len(weights)), 1.0)
@@ -152,7 +152,7 @@ def _pieces(trace: Trace, axis: str) -> list[str]:
 
 
 def _stage(trace: Trace, sublayer: str, stage: str) -> Floats:
-    """A stage of one sublayer, or the last stage before it where it is missing."""
+    """A stage of one sublayer, or the last stage before it if it is missing."""
     orders = {
         "products": ["products"],
         "scores": ["biased", "scores"],

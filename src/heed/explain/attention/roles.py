@@ -1,4 +1,4 @@
-"""What a head reads: the position before, the one after, itself, `<eos>`, punctuation, rare words.
+"""Roles of heads: attention to the position before or after, itself, `<eos>`, punctuation ...
 
 Source: Clark et al. 2019, "What Does BERT Look At?", section 3; Voita et al. 2019, "Analyzing
     Multi-Head Self-Attention", section 5.
@@ -24,17 +24,17 @@ Shares = dict[str, float]
 def roles(
     weights: Floats, columns: Sequence[str], *, is_self: bool, rarest: Sequence[int] = ()
 ) -> Shares:
-    """Shares of one head, the mean over rows.
+    """Shares of one head: the mean over rows.
 
     Args:
         weights: rows that sum to 1, `(q_len, k_len)`.
-        columns: pieces that are read.
+        columns: pieces of the keys.
         is_self: whether rows and columns are the same positions.
-        rarest: places of the rarest pieces.
+        rarest: indices of the rarest pieces.
 
     Returns:
-        By role: `previous`, `next` and `same` position of self-attention, `special` pieces such as
-        `<eos>`, `punctuation`, `rare` pieces.
+        For each role: `previous`, `next` and `same` position of self-attention, `special` pieces
+        such as `<eos>`, `punctuation`, `rare` pieces.
     """
     places = {
         "special": [place for place, piece in enumerate(columns) if is_special(piece)],
@@ -44,7 +44,7 @@ def roles(
     shares = {role: float(weights[:, read].sum(axis=1).mean()) for role, read in places.items()}
     if not is_self:
         return shares
-    # A first row has no position before it, and spends nothing there.
+    # The first row has no position before it, so its share there is 0.
     diagonals = {"previous": -1, "next": 1, "same": 0}
     near = {role: np.trace(weights, offset) / len(weights) for role, offset in diagonals.items()}
     return {role: float(share) for role, share in near.items()} | shares
@@ -54,10 +54,10 @@ def roles_of(trace: Trace, use: str, vocab: Vocab | None = None) -> list[list[Sh
     """`roles` of every layer and head of one use.
 
     Args:
-        trace: of a model with attention.
+        trace: trace of a model with attention.
         use: `encoder`, `decoder` or `cross`.
-        vocab: of the pieces that are read. The rarest piece of the sentence, the last in the order
-            of the vocabulary, is `rare`; None = no piece is.
+        vocab: vocabulary of the keys. The rarest piece of the sentence, the last in the order of
+            the vocabulary, is `rare`; None = no piece is.
 
     Raises:
         UsageError: the model has no attention of this use.
@@ -72,10 +72,10 @@ def roles_of(trace: Trace, use: str, vocab: Vocab | None = None) -> list[list[Sh
 
 
 def distances_of(trace: Trace, use: str) -> list[NDArray[np.float64]]:
-    """How much the heads of each layer differ, `(n_heads, n_heads)`: see `head_distances`.
+    """The differences between the heads of each layer, `(n_heads, n_heads)`: see `head_distances`.
 
     Args:
-        trace: of a model with attention.
+        trace: trace of a model with attention.
         use: `encoder`, `decoder` or `cross`.
     """
     layers = maps(trace.without_padding(), use)
@@ -83,13 +83,13 @@ def distances_of(trace: Trace, use: str) -> list[NDArray[np.float64]]:
 
 
 def main_role(shares: Shares, least: float = 0.5) -> str | None:
-    """The role on which a head spends most, if that is at least this share of its attention."""
+    """The role with the largest share of a head's attention, if it is at least `least`."""
     role = max(shares, key=shares.__getitem__)
     return role if shares[role] >= least else None
 
 
 def _rarest(columns: Sequence[str], vocab: Vocab) -> list[int]:
-    """Vocabularies are trained from frequent to rare pieces, but for single characters."""
+    """Vocabularies are sorted from frequent to rare pieces, except single characters."""
     numbers = {piece: id for id, piece in enumerate(vocab.pieces(range(vocab.size)))}
     ranks = [numbers.get(piece, 0) for piece in columns]
     last = max(ranks, default=0)

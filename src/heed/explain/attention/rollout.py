@@ -1,7 +1,7 @@
-"""Attention rollout: how much of each input reaches each position through all layers.
+"""Attention rollout: the share of each input in each position, through all layers.
 
-Attention of one layer mixes positions that are mixtures already. Rollout multiplies the layers,
-with the residual connection as half of the identity.
+Attention of one layer mixes positions that are already mixtures. Rollout multiplies the matrices of
+the layers, each averaged with the identity for the residual connection.
 """
 
 import numpy as np
@@ -39,8 +39,8 @@ def rollout_to_source(
 ) -> list[tuple[Floats, Floats]]:
     """Rollout of a decoder: shares of the source and of the target's own inputs.
 
-    Each sublayer mixes half of what it reads with half of what it had: the self-attention as in
-    `rollout`, then the cross-attention, which reads the encoder's mixtures.
+    Each sublayer averages its attention's mixture with its input: the self-attention as in
+    `rollout`, then the cross-attention, which mixes the encoder's mixtures.
 
     Args:
         self_attention: mean over heads by layer, `(tgt_len, tgt_len)`.
@@ -71,14 +71,14 @@ def rollout_of(
     """Rollout of a trace after each layer.
 
     Args:
-        trace: of a model whose layers have attention.
-        use: `encoder` and `decoder` for self-attention alone; `cross` for what of the source
-            reaches each target position, through decoder and encoder.
-        heads: for each layer of this use, how much each head counts; None = all alike.
+        trace: trace of a model whose layers have attention.
+        use: `encoder` and `decoder` for self-attention alone; `cross` for the shares of the source
+            in each target position, through decoder and encoder.
+        heads: for each layer of this use, the weight of each head; None = all equal.
 
     Returns:
-        By layer, `(q_len, k_len)`; of `cross`, rows sum to less than 1, the rest being the
-        target's own.
+        For each layer, `(q_len, k_len)`. For `cross`, rows sum to less than 1; the rest is the
+        target's own share.
 
     Raises:
         UsageError: the model has no attention of this use, or it is `joint`.

@@ -1,6 +1,6 @@
 """A statistical word aligner: IBM model 2 with a prior for the diagonal, as in fast_align.
 
-It needs no model of ours, so it can judge which attention aligns where no one has aligned by hand.
+It needs no model of ours, so it can rank attention heads where there is no manual alignment.
 
 Source: Dyer, Chahuneau and Smith 2013, "A Simple, Fast, and Effective Reparameterization of IBM
     Model 2", section 2, with a fixed λ.
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from heed.explain.attention.links import Gold, Link
 
 TENSION = 4.0
-"""λ: how much a link loses with its distance from the diagonal."""
+"""λ: the penalty of a link for its distance from the diagonal."""
 P_NONE = 0.08
-"""Probability that a word comes from no word of the other side."""
+"""Probability that a word is aligned with no word of the other side."""
 ROUNDS = 5
 _UNKNOWN = 1e-9
 
@@ -27,11 +27,11 @@ Shares = NDArray[np.float64]
 
 
 def aligned(sources: Words, targets: Words) -> list[set[Link]]:
-    """For each target word its most probable source word, if that is more probable than none.
+    """For each target word its most probable source word, if that is more probable than no word.
 
     Args:
         sources: words of each source.
-        targets: words of each target, as many.
+        targets: words of each target; the same number.
 
     Returns:
         Links of each pair.
@@ -46,11 +46,11 @@ def aligned(sources: Words, targets: Words) -> list[set[Link]]:
 
 
 def reference(sources: Words, targets: Words) -> list[Gold]:
-    """Links of both directions as a gold standard: sure where both agree, possible in either.
+    """Links of both directions as a gold standard: sure in both, possible in either one.
 
     Args:
         sources: words of each source.
-        targets: words of each target, as many.
+        targets: words of each target; the same number.
     """
     forth = aligned(sources, targets)
     back = [{(i, j) for j, i in links} for links in aligned(targets, sources)]
@@ -61,12 +61,12 @@ def reference(sources: Words, targets: Words) -> list[Gold]:
 
 
 class _Cells:
-    """All pairs of a target word and a source word or none (place 0), over all sentences in a row.
+    """All pairs of a target word and a source word or none (index 0), over all sentences in a row.
 
     Attributes:
-        rows: number of the target word, over all sentences, `(n_cells,)`.
-        kinds: number of the two spellings, `(n_cells,)`.
-        priors: before the words are seen, `(n_cells,)`.
+        rows: number of the cell's target word, over all sentences, `(n_cells,)`.
+        kinds: number of its pair of spellings, `(n_cells,)`.
+        priors: its prior probability, `(n_cells,)`.
     """
 
     def __init__(self, sources: Words, targets: Words) -> None:
@@ -109,7 +109,7 @@ class _Cells:
 
 
 def _numbered(sentences: Words, *, first: int) -> list[list[int]]:
-    """Words as numbers, equal ones alike whatever their case."""
+    """Words as numbers; equal words have the same number whatever their case."""
     numbers: dict[str, int] = {}
     return [
         [numbers.setdefault(word.casefold(), len(numbers) + first) for word in words]
@@ -118,7 +118,7 @@ def _numbered(sentences: Words, *, first: int) -> list[list[int]]:
 
 
 def _priors(n_tgt: int, n_src: int) -> Shares:
-    """δ(i | j): exp(−λ |i/m − j/n|), and none first, `(n_tgt, n_src + 1)`; rows sum to 1."""
+    """δ(i | j): exp(−λ |i/m − j/n|), with no word first, `(n_tgt, n_src + 1)`; rows sum to 1."""
     places = np.arange(1, n_tgt + 1)[:, None] / n_tgt - np.arange(1, n_src + 1) / n_src
     near = np.exp(-TENSION * np.abs(places))
     near *= (1 - P_NONE) / near.sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Words of pairs that translate one another beyond doubt, as a glossary would have them."""
+"""Words of pairs that certainly translate each other, for use as glossary terms."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,19 +7,19 @@ from heed.explain.attention.statistical import reference
 from heed.translate.words import word_spans
 
 SHORTEST = 4
-"""Letters that a term has at least: shorter words are mostly not content."""
+"""Least number of letters of a term: shorter words are mostly function words."""
 
 Term = tuple[str, str]
 
 
 def linked_terms(sources: Sequence[str], targets: Sequence[str]) -> list[list[Term]]:
-    """Words of each pair that a statistical aligner links both ways, and with no other words.
+    """Words of each pair that a statistical aligner links only to each other, in both directions.
 
     There are none in scripts without blanks, where each character is a word.
 
     Args:
         sources: lines.
-        targets: their translations, as many.
+        targets: their translations; the same number.
     """
     src, tgt = ([words_of(text) for text in texts] for texts in (sources, targets))
     found = []
@@ -42,8 +42,8 @@ def repeated_terms(
 
     Args:
         sources: lines.
-        targets: their translations, as many.
-        most: terms of a line; the rarest are taken.
+        targets: their translations; the same number.
+        most: maximum number of terms per line; the rarest are taken.
     """
     found = linked_terms(sources, targets)
     counts = Counter(term for terms in found for term in set(terms))

@@ -1,7 +1,7 @@
-"""Pieces and words: which pieces make a word, and the attention between words.
+"""Pieces and words: group pieces into words, and compute the attention between words.
 
-A word is read by what reads any of its pieces, so columns are added; a word reads as its pieces do
-on average, so rows are averaged. Rows keep the sum 1.
+Attention to a word is attention to any of its pieces, so columns are added. A word attends as its
+pieces do on average, so rows are averaged. Rows still sum to 1.
 """
 
 import unicodedata
@@ -24,8 +24,8 @@ class Word:
 
     Attributes:
         text: without the mark of a blank.
-        first: its first piece.
-        end: the piece behind its last one.
+        first: index of its first piece.
+        end: index after its last piece.
     """
 
     text: str
@@ -34,14 +34,14 @@ class Word:
 
 
 def words_of(pieces: Sequence[str], *, only_blanks: bool = False) -> list[Word]:
-    """Group pieces into words, each piece into one.
+    """Group pieces into words; each piece belongs to one word.
 
     A word begins at `▁`. A piece of punctuation is a word of its own, except between letters as in
     `don't`; so are pieces such as `<eos>`, and every piece of a script without blanks.
 
     Args:
-        pieces: as the vocabulary spells them.
-        only_blanks: part words at `▁` and nowhere else, as text that is tokenized already.
+        pieces: as spelled in the vocabulary.
+        only_blanks: split words only at `▁`, for text that is already tokenized.
     """
     starts = [
         place for place in range(len(pieces)) if _begins(pieces, place, only_blanks=only_blanks)
@@ -53,12 +53,12 @@ def words_of(pieces: Sequence[str], *, only_blanks: bool = False) -> list[Word]:
 
 
 def between_words(weights: Floats, rows: Sequence[Word], columns: Sequence[Word]) -> Floats:
-    """Attention between words: the sum over pieces that are read, the mean over pieces that read.
+    """Attention between words: the sum over key pieces, the mean over query pieces.
 
     Args:
         weights: between pieces, `(…, n_row_pieces, n_column_pieces)`.
-        rows: words of the pieces that read.
-        columns: words of the pieces that are read.
+        rows: words of the query pieces.
+        columns: words of the key pieces.
 
     Returns:
         `(…, n_row_words, n_column_words)`.
@@ -71,7 +71,7 @@ def between_words(weights: Floats, rows: Sequence[Word], columns: Sequence[Word]
 
 
 def aligned_words(found: Alignment) -> Alignment:
-    """An alignment of pieces as one of words."""
+    """Convert an alignment of pieces into one of words."""
     rows, columns = words_of(found.target_tokens), words_of(found.source_tokens)
     if not rows or not columns:
         return found
@@ -84,7 +84,7 @@ def aligned_words(found: Alignment) -> Alignment:
 
 
 def is_special(piece: str) -> bool:
-    """Whether a piece is no text: `<eos>`, `<bos>`, a tag of a language."""
+    """Whether a piece is not text: `<eos>`, `<bos>`, a language tag."""
     return len(piece) > 2 and piece[0] == "<" and piece[-1] == ">" and not piece.startswith("<0x")
 
 
@@ -99,7 +99,7 @@ def _begins(pieces: Sequence[str], place: int, *, only_blanks: bool) -> bool:
         return True
     piece, before = pieces[place], pieces[place - 1]
     if is_special(piece) or is_special(before) or piece.startswith(WORD_START):
-        # `▁` alone belongs to the piece behind it.
+        # `▁` alone belongs to the piece after it.
         return True
     if only_blanks or before == WORD_START:
         return False

@@ -1,1 +1,1 @@
-"""What causes what: parts switched off, words left out, layers read early."""
+"""Causal analysis of a translation: parts switched off, words left out, layers read early."""

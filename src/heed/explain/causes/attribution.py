@@ -1,7 +1,7 @@
-"""How much each source token and each earlier target token adds to a target token's log-prob.
+"""The contribution of each source and each earlier target token to a target token's log-prob.
 
-By gradients (`gradient_times_input`, `integrated_gradients`), or by leaving tokens out one by one
-(`erasure`, `masking`, `deletion`), which is slower and needs no theory.
+There are gradient methods (`gradient_times_input`, `integrated_gradients`), and methods that leave
+out one token at a time (`erasure`, `masking`, `deletion`), which are slower but easy to interpret.
 """
 
 from collections.abc import Mapping
@@ -19,23 +19,22 @@ from heed.model.interface import Floats
 from heed.model.trace import Edit, editing, recording
 
 SOURCE_VECTORS = ("embed_src.tokens", "embed.src_tokens", "embedded_src")
-"""Token vectors before positions are added, by family; the first one that a model has."""
+"""Names of the token vectors before positions are added; the first one that a model has is used."""
 TARGET_VECTORS = ("embed_tgt.tokens", "embed.tgt_tokens", "embedded_tgt")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attribution:
-    """What each token adds to the log-prob of each expected token, in nats.
+    """The contribution of each token to the log-prob of each expected token, in nats.
 
     Attributes:
         source_tokens: the pieces that the encoder reads.
         target_tokens: the pieces that the decoder reads, `<bos>` first.
         expected_tokens: the pieces that are explained, `<eos>` last.
-        source: of each source token, `(tgt_len, src_len)`.
-        target: of each target token that was read, `(tgt_len, tgt_len)`; 0 behind the diagonal.
-        source_sums: what the rows of `source` should add up to, `(tgt_len,)`; None where a method
-            promises no sum.
-        target_sums: likewise for `target`.
+        source: contribution of each source token, `(tgt_len, src_len)`.
+        target: of each target token that was read, `(tgt_len, tgt_len)`; 0 after the diagonal.
+        source_sums: theoretical sums of the rows of `source`, `(tgt_len,)`; None = no theory.
+        target_sums: the same for `target`.
     """
 
     source_tokens: list[str]
@@ -48,14 +47,14 @@ class Attribution:
 
     @property
     def gap(self) -> float:
-        """How far the sums of rows are from what they should be, at most."""
+        """The largest difference between the sum of a row and its theoretical value."""
         both = (self.source, self.source_sums), (self.target, self.target_sums)
         gaps = [abs(rows.sum(axis=1) - sums).max() for rows, sums in both if sums is not None]
         return float(max(gaps, default=0.0))
 
 
 def gradient_times_input(pair: Pair) -> Attribution:
-    """x · ∂ log p / ∂x, summed over the numbers of a token's vector: what it adds to first order.
+    """x · ∂ log p / ∂x, summed over a token's vector: its contribution to first order.
 
     Args:
         pair: the sentence.
@@ -73,16 +72,16 @@ def gradient_times_input(pair: Pair) -> Attribution:
 
 
 def integrated_gradients(pair: Pair, *, n_points: int = 32) -> Attribution:
-    """The gradient on the straight way from a sentence without words, times that way.
+    """The gradient, integrated along the straight line from a sentence without words.
 
-    For the source, the way begins where the vector of each token is that of `<unk>`, but for
-    `<eos>` and language tags, and the target stays as it is; for the target it is the other way
-    round. The rows add up to the difference of the log-probs at both ends (completeness), but for
-    the error of the integral: `Attribution.gap`.
+    For the source, the line starts where all token vectors but those of `<eos>` and language tags
+    are that of `<unk>`, and the target is fixed. For the target, it is the other way round. The
+    rows sum to the difference of the log-probs at both ends (completeness), up to the error of the
+    integral: `Attribution.gap`.
 
     Args:
         pair: the sentence.
-        n_points: of the integral, by Gauss and Legendre.
+        n_points: number of points of the Gauss-Legendre quadrature.
 
     Source: Sundararajan et al. 2017, "Axiomatic Attribution for Deep Networks", section 3.
     """
@@ -104,12 +103,12 @@ def _integral(
     Args:
         pair: the sentence.
         begin: token vectors of both sides, `(1, src_len, d_model)` and `(1, tgt_len, d_model)`.
-        end: the same.
-        n_points: of the integral.
+        end: the same, at the end of the line.
+        n_points: number of points of the quadrature.
 
     Returns:
-        The parts of the tokens of both sides, `(tgt_len, src_len)` and `(tgt_len, tgt_len)`, and
-        their sums, `(tgt_len,)`.
+        The contributions of the tokens of both sides, `(tgt_len, src_len)` and
+        `(tgt_len, tgt_len)`, and their sums, `(tgt_len,)`.
     """
     ways = [last - first for first, last in zip(begin, end, strict=True)]
     places, weights = np.polynomial.legendre.leggauss(n_points)
@@ -133,7 +132,7 @@ def _integral(
 
 @torch.no_grad()
 def erasure(pair: Pair) -> Attribution:
-    """The log-prob that is lost when `<unk>` stands in the place of a token, of either side.
+    """The log-prob that is lost when `<unk>` replaces a token, of either side.
 
     Source: Li et al. 2016, "Understanding Neural Networks through Representation Erasure".
     """
@@ -141,16 +140,16 @@ def erasure(pair: Pair) -> Attribution:
     source = _lost(pair, rows, pair.rows(pair.tgt_in_ids, len(rows)))
     forced = _with_each(pair.tgt_in_ids, pair.tgt_vocab.unk_id)
     target = _lost(pair, pair.rows(pair.src_ids, len(forced)), forced)
-    target[:, 0] = 0.0  # `<bos>` is no word
+    target[:, 0] = 0.0  # `<bos>` is not a word
     return _attribution(pair, source, np.tril(target))
 
 
 @torch.no_grad()
 def masking(pair: Pair) -> Attribution:
-    """The log-prob that is lost when nothing reads a source token, as if it were padding.
+    """The log-prob that is lost when a source token is masked, like padding.
 
     Raises:
-        UsageError: the model reads its source by something else than attention.
+        UsageError: the model does not read its source by softmax attention.
     """
     if not keys_of(pair):
         raise UsageError("Source tokens can be masked only where attention by softmax reads them.")
@@ -168,7 +167,7 @@ def masking(pair: Pair) -> Attribution:
 
 @torch.no_grad()
 def deletion(pair: Pair) -> Attribution:
-    """The log-prob that is lost when a source token is taken out, and the rest moves together."""
+    """The log-prob that is lost when a source token is deleted and the gap is closed."""
     ids = pair.src_ids
     rows = torch.tensor([ids[:i] + ids[i + 1 :] for i in range(len(ids))], dtype=torch.long)
     source = _lost(pair, rows, pair.rows(pair.tgt_in_ids, len(rows)))
@@ -182,18 +181,18 @@ METHODS = {
     "masking": masking,
     "deletion": deletion,
 }
-"""By short name."""
+"""Maps a short name to the method."""
 
 
 def rank_correlation(one: Floats, other: Floats) -> float:
-    """Spearman's ρ: the correlation of the ranks of two rows of numbers, equal ones at their mean.
+    """Spearman's ρ: the correlation of the ranks of two rows; equal numbers get their mean rank.
 
     Args:
         one: `(n,)`.
         other: `(n,)`.
 
     Returns:
-        From -1 to 1; NaN where all numbers of a row are equal.
+        From -1 to 1; NaN if all numbers of a row are equal.
     """
     ranks = np.stack([_ranks(one), _ranks(other)])
     centered = ranks - ranks.mean(axis=1, keepdims=True)
@@ -239,7 +238,7 @@ def _vectors(pair: Pair) -> tuple[Tensor, Tensor]:
 
 
 def _put(pair: Pair, source: Tensor, target: Tensor) -> Mapping[str, Edit]:
-    """The edits that put other token vectors in the place of the pair's own."""
+    """The edits that replace the pair's token vectors."""
     of_source, of_target = _names(pair)
     return {of_source: lambda _: source, of_target: lambda _: target}
 
@@ -266,21 +265,21 @@ def _gradients(pair: Pair, source: Tensor, target: Tensor) -> tuple[Tensor, ...]
                 states = pair.states(len(leaves[0]))
             rows = torch.arange(len(states), device=pair.device)
             at = (rows + first) % n_tgt
-            # Logits of one position a row: those of all would take longer than the rest.
+            # Logits of one position per row: those of all positions would take most of the time.
             log_probs = pair.network.logits(states[rows, at]).log_softmax(dim=-1)
             explained = log_probs.gather(1, expected[at, None])
-            # No row depends on another: one pass back gives each row's own gradient.
+            # Rows are independent, so one backward pass gives each row's own gradient.
             parts.append(torch.autograd.grad(explained.sum(), leaves))
     return tuple(torch.cat(each) for each in zip(*parts, strict=True))
 
 
 def erased_rows(pair: Pair) -> Tensor:
-    """The source with `<unk>` in the place of each token in turn, `(src_len, src_len)`."""
+    """The source with `<unk>` in place of each token in turn, `(src_len, src_len)`."""
     return _with_each(pair.src_ids, pair.tracer.src_vocab.unk_id)
 
 
 def _with_each(ids: list[int], other: int) -> Tensor:
-    """Ids with another one in the place of each in turn, `(length, length)`."""
+    """Ids with `other` in place of each one in turn, `(length, length)`."""
     rows = torch.tensor([ids], dtype=torch.long).repeat(len(ids), 1)
     return rows.fill_diagonal_(other)
 

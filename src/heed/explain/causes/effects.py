@@ -1,6 +1,6 @@
-"""What follows from a change of a model: another translation, other probabilities.
+"""The effects of a change of a model: another translation, other probabilities.
 
-`parts.py` says what can be changed; `importance` changes every part in turn.
+`parts.py` lists the possible changes; `importance` switches off every part in turn.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,17 +32,17 @@ from heed.translate.translator import Translator
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """What follows from a change.
+    """The effect of a change.
 
     Attributes:
         source_tokens: the pieces that the encoder reads.
         tokens: the pieces of the original translation, `<eos>` last.
         before: log-prob of each of them, `(tgt_len,)`.
         after: the same in the changed model, `(tgt_len,)`.
-        likeliest: in the changed model, the likeliest piece in the place of each.
+        likeliest: the most probable piece of the changed model at each position.
         likeliest_log_probs: their log-probs, `(tgt_len,)`.
-        translation: the original one.
-        new_translation: the one that the changed model finds.
+        translation: the original translation.
+        new_translation: the translation of the changed model.
     """
 
     source_tokens: list[str]
@@ -56,7 +56,7 @@ class Effect:
 
     @property
     def lost(self) -> float:
-        """How much smaller the log-prob of the whole original translation is, in nats."""
+        """The decrease of the log-prob of the whole original translation, in nats."""
         return float((self.before - self.after).sum(dtype=float))
 
 
@@ -72,16 +72,16 @@ def effect(
     """Change a model, translate again, and compare.
 
     Args:
-        translator: opened from a folder.
+        translator: a translator loaded from a folder.
         source: a line.
-        causes: the changes, all at once; of two at one tensor, the first acts first.
-        translation: whose probabilities are compared; None = the model's own.
+        causes: the changes, all applied together; at the same tensor, in this order.
+        translation: the text whose probabilities are compared; None = the model's own translation.
         target_lang: one of the model's target languages.
         **options: fields of `DecodeOptions`.
 
     Raises:
         DataError: the source or the translation is too long to be read in one piece.
-        UsageError: the model has no such part.
+        UsageError: the model lacks a part to change.
     """
     pair = Pair.of(translator, source, translation, target_lang=target_lang, **options)
     return effect_on(pair, causes)
@@ -89,7 +89,7 @@ def effect(
 
 @torch.no_grad()
 def effect_on(pair: Pair, causes: Sequence[Cause]) -> Effect:
-    """The same for a pair that is encoded already."""
+    """The same, for a pair that is already encoded."""
     before = pair.token_log_probs()[0]
     with changed(pair, causes):
         log_probs = pair.log_probs()
@@ -110,18 +110,18 @@ def effect_on(pair: Pair, causes: Sequence[Cause]) -> Effect:
 
 @torch.no_grad()
 def attention_under(pair: Pair, causes: Sequence[Cause], attention: str) -> Floats:
-    """What an attention reads in the changed model, over the original translation.
+    """The weights of an attention in the changed model, over the original translation.
 
     Args:
         pair: the sentence.
-        causes: the changes, all at once; none = the model as it is.
+        causes: the changes, all applied together; none = the unchanged model.
         attention: a sublayer, such as `decoder.0.cross_attention`.
 
     Returns:
         Its weights, `(n_heads, q_len, k_len)`.
 
     Raises:
-        UsageError: the model has no such part, or no such attention.
+        UsageError: the model has no such part or no such attention.
     """
     name = f"{attention}.weights"
     if name not in pair.shapes:
@@ -142,9 +142,9 @@ def changed(pair: Pair, causes: Sequence[Cause]) -> Iterator[None]:
 
 @torch.no_grad()
 def log_probs_under(pair: Pair, causes: Sequence[Cause]) -> Floats:
-    """Log-probs of the translation's tokens under each change by itself.
+    """Log-probs of the translation's tokens under each change separately.
 
-    A row of the batch for each changed model: as exact as one at a time, and much faster.
+    Each changed model is one row of the batch: as exact as one at a time, and much faster.
 
     Args:
         pair: the sentence.
@@ -167,7 +167,7 @@ def log_probs_under(pair: Pair, causes: Sequence[Cause]) -> Floats:
 
 
 def _in_rows(edits: Mapping[int, Edit]) -> Edit:
-    """An edit of each of some rows of the batch."""
+    """An edit that applies a different edit to each of some rows of the batch."""
 
     def changed_rows(tensor: Tensor) -> Tensor:
         new = tensor.clone()
@@ -184,10 +184,10 @@ class Importance:
 
     Attributes:
         tokens: the pieces of the translation, `<eos>` last.
-        heads: by attention, `(n_heads, tgt_len)`.
-        sublayers: each off, by name, `(tgt_len,)`.
-        layers: each passed by, by name, `(tgt_len,)`.
-        features: the strongest features and what is lost without each, `(tgt_len,)`.
+        heads: for each attention, the loss without each head, `(n_heads, tgt_len)`.
+        sublayers: for each sublayer, the loss without it, `(tgt_len,)`.
+        layers: for each layer, the loss if it is bypassed, `(tgt_len,)`.
+        features: the strongest features, and the loss without each, `(tgt_len,)`.
     """
 
     tokens: list[str]
@@ -202,7 +202,7 @@ def importance(pair: Pair, *, n_features: int = 0) -> Importance:
 
     Args:
         pair: the sentence.
-        n_features: how many features; chosen by `first_order`, then switched off one by one.
+        n_features: number of features; they are chosen by `first_order`.
 
     Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?", section 3.2.
     """
@@ -232,12 +232,12 @@ def importance(pair: Pair, *, n_features: int = 0) -> Importance:
 
 
 def first_order(pair: Pair) -> dict[str, Floats]:
-    """What the translation loses without each feature, to first order: Σ a · ∂ log p / ∂a.
+    """The log-prob that is lost without each feature, to first order: Σ a · ∂ log p / ∂a.
 
-    One pass for all features of the model, where switching off takes one for each.
+    It takes one pass for all features; switching them off takes one pass each.
 
     Returns:
-        By feed-forward network, `(d_ff,)`.
+        For each feed-forward network, `(d_ff,)`.
 
     Source: Molchanov et al. 2017, "Pruning Convolutional Neural Networks for Resource Efficient
         Inference", section 2.2.
@@ -268,6 +268,6 @@ def _strongest(strengths: dict[str, Floats], count: int) -> list[Feature]:
 
 
 def array(tensor: Tensor) -> Floats:
-    """In NumPy, float32."""
+    """Convert to NumPy, in float32."""
     found: Floats = tensor.detach().float().cpu().numpy()
     return found

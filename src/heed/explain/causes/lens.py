@@ -1,7 +1,7 @@
-"""What each layer would say if it were the last: logit lens, and the nearest embeddings.
+"""Predictions of each layer as if it were the last: logit lens, and the nearest embeddings.
 
-A layer's output is put in the place of the last layer's, so the model itself does the rest: its
-final norm and its output matrix.
+A layer's output replaces that of the last layer, so the model itself computes the rest: its final
+norm and its output matrix.
 """
 
 import re
@@ -20,19 +20,19 @@ from heed.model.trace import editing, recording
 from heed.text.vocab import Vocab
 
 EMBEDDINGS = ("embed_src.tokens.weight", "embed.tokens.weight")
-"""The table of source pieces, by family."""
+"""Names of the table of source pieces; the first one that a model has is used."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What one layer says.
+    """The prediction of one layer.
 
     Attributes:
         layer: its name.
-        pieces: at each position, the pieces that are most likely or nearest, best first.
+        pieces: at each position, the most probable or nearest pieces, best first.
         values: their probabilities or cosines, `(length, k)`.
-        own: the same number of the piece that the whole model is after: the expected token of the
-            target, or the token itself of the source, `(length,)`.
+        own: the probability or cosine of the right piece: the expected target token, or the source
+            token itself, `(length,)`.
     """
 
     layer: str
@@ -43,17 +43,16 @@ class Reading:
 
 @torch.no_grad()
 def logit_lens(pair: Pair, *, k: int = 5) -> list[Reading]:
-    """The likeliest next pieces after each decoder layer; the last layer's are the model's own.
+    """The most probable next pieces after each decoder layer; the last layer's are the model's own.
 
-    Layers are passed by from behind: the states go from one layer into the final norm and the
-    output matrix.
+    The layers after it are bypassed: its states go into the final norm and the output matrix.
 
     Args:
         pair: the sentence.
         k: number of pieces.
 
     Returns:
-        One for each decoder layer, first to last.
+        One reading per decoder layer, first to last.
 
     Raises:
         UsageError: the model has no stack of decoder layers.
@@ -69,18 +68,18 @@ def logit_lens(pair: Pair, *, k: int = 5) -> list[Reading]:
 
 @torch.no_grad()
 def nearest_embeddings(pair: Pair, *, k: int = 5) -> list[Reading]:
-    """The pieces whose embeddings point most nearly where each encoder layer's output points.
+    """The pieces whose embeddings have the directions nearest to each encoder layer's output.
 
-    Nothing in training makes the encoder's output an embedding: where a position is still nearest
-    to its own piece, its layers have added little to it. With a table of both languages, pieces of
-    the target language can be near.
+    Training does not make the encoder's output an embedding. If a position is still nearest to its
+    own piece, its layers have added little to it. If both languages share a table, pieces of the
+    target language can be near.
 
     Args:
         pair: the sentence.
         k: number of pieces.
 
     Returns:
-        One for each encoder layer, first to last; `values` are cosines.
+        One reading per encoder layer, first to last; `values` are cosines.
 
     Raises:
         UsageError: the model has no stack of encoder layers.
@@ -100,7 +99,7 @@ def nearest_embeddings(pair: Pair, *, k: int = 5) -> list[Reading]:
 
 
 def _outputs(pair: Pair, side: str) -> tuple[list[str], Tensor]:
-    """The layers of a stack and what each puts out, `(n_layers, length, d_model)`."""
+    """The layers of a stack, and the output of each, `(n_layers, length, d_model)`."""
     names = [name for name in layers_of(pair) if re.fullmatch(rf"{side}\.\d+", name)]
     if not names:
         raise UsageError(f"This model has no stack of {side} layers.")
@@ -110,13 +109,13 @@ def _outputs(pair: Pair, side: str) -> tuple[list[str], Tensor]:
 
 
 def _readings(vocab: Vocab, names: list[str], values: Tensor, own: Tensor, k: int) -> list[Reading]:
-    """Readings of layers.
+    """Make the readings of layers.
 
     Args:
-        vocab: that names the pieces.
-        names: of the layers.
-        values: of each piece, `(n_layers, length, vocab_size)`.
-        own: `(n_layers, length)`.
+        vocab: names the pieces.
+        names: the names of the layers.
+        values: a number for each piece, `(n_layers, length, vocab_size)`.
+        own: the numbers of the right pieces, `(n_layers, length)`.
         k: number of pieces.
     """
     best, ids = values.topk(min(k, values.size(-1)), dim=-1)

@@ -1,7 +1,7 @@
-"""A feed-forward network as a memory: which features fire at a position, and what each writes.
+"""A feed-forward network as a memory: the features that fire at a position, and what they add.
 
-The rows of W_1 are keys, compared with the state of a position; the columns of W_2 are the values
-that are added in proportion.
+The rows of W_1 are keys, which are compared with the state of a position. The columns of W_2 are
+values, which are added in proportion to the match.
 
 Source: Geva et al. 2021, "Transformer Feed-Forward Layers Are Key-Value Memories"; Geva et al.
 2022, "Transformer Feed-Forward Layers Build Predictions by Promoting Concepts in the Vocabulary
@@ -25,13 +25,13 @@ class Firing:
     """A feature at one position.
 
     Attributes:
-        feature: which.
-        activation: at this position.
-        length: of what it adds there: |activation| times the length of its value vector.
-        raised: the pieces whose logits it raises most, most first.
-        raised_by: by how much, were there no norm behind it, `(k,)`.
-        lowered: the pieces whose logits it lowers most.
-        lowered_by: by how much, `(k,)`; negative.
+        feature: the feature.
+        activation: its activation at this position.
+        length: length of the vector that it adds: |activation| times that of its value vector.
+        raised: the pieces whose logits it increases most, most first.
+        raised_by: the increases, as if no norm followed, `(k,)`.
+        lowered: the pieces whose logits it decreases most.
+        lowered_by: the changes, `(k,)`; negative.
     """
 
     feature: Feature
@@ -47,20 +47,20 @@ class Firing:
 def firing(
     pair: Pair, position: int, feed_forward: str, *, n_features: int = 5, k: int = 5
 ) -> list[Firing]:
-    """The features of a decoder layer that add most at a position.
+    """The features of a decoder layer that add the longest vectors at a position.
 
     Args:
         pair: the sentence.
-        position: of the target, from 0; what is read there is `pair.target_tokens[position]`.
-        feed_forward: such as `decoder.1.feed_forward`.
-        n_features: how many.
+        position: target position, from 0; the piece read there is `pair.target_tokens[position]`.
+        feed_forward: its name, such as `decoder.1.feed_forward`.
+        n_features: number of features.
         k: number of pieces.
 
     Returns:
-        Those that add the longest vectors, longest first.
+        The features, the longest vector first.
 
     Raises:
-        UsageError: there is no such network or position.
+        UsageError: the network or the position does not exist.
     """
     if feed_forward not in features_of(pair) or not feed_forward.startswith("decoder"):
         raise UsageError(f"There is no feed-forward network of the decoder named {feed_forward}.")
@@ -69,7 +69,7 @@ def firing(
         raise UsageError(f"The position must lie between 0 and {n_tgt - 1}, but is {position}.")
     with recording(pair.network, f"{feed_forward}.activated") as caught:
         pair.log_probs()
-    # A decoder-only model has the source in front.
+    # In a decoder-only model the source comes first.
     activations = caught[f"{feed_forward}.activated"][0, position - n_tgt]
     values = pair.network.get_parameter(f"{feed_forward}.contract.weight")
     lengths = activations.abs() * values.norm(dim=0)

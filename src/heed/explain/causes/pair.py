@@ -1,4 +1,4 @@
-"""`Pair`: one source and one translation as ids, with the model in torch that computes them.
+"""`Pair`: a source and a translation as ids, with the torch model that computes them.
 
 Whatever `heed.model.trace.editing` changes in the model is changed here too.
 """
@@ -30,9 +30,9 @@ class Pair:
 
     Attributes:
         tracer: the model in torch, and both vocabularies.
-        options: of searches.
-        src_ids: what the encoder reads, `<eos>` last.
-        tgt_ids: of the translation, without `<bos>` and `<eos>`.
+        options: options of searches.
+        src_ids: ids that the encoder reads, `<eos>` last.
+        tgt_ids: ids of the translation, without `<bos>` and `<eos>`.
         line: the source, if it has protected spans.
         before_pass: called before each pass through the model; may raise to end the work.
     """
@@ -57,9 +57,9 @@ class Pair:
         """Encode a source and its translation.
 
         Args:
-            translator: opened from a folder.
+            translator: a translator loaded from a folder.
             source: a line.
-            translation: of it; None = search.
+            translation: its translation; None = search for one.
             target_lang: one of the model's target languages.
             **options: fields of `DecodeOptions`.
 
@@ -93,11 +93,11 @@ class Pair:
         before_pass: Callable[[], None] = lambda: None,
         **options: Any,
     ) -> Self:
-        """The sentence of a trace, in the very pieces that were traced.
+        """The pair of a trace, with exactly the pieces that were traced.
 
         Args:
-            translator: that made the trace.
-            trace: of a sentence and its translation.
+            translator: the translator that made the trace.
+            trace: trace of a sentence and its translation.
             before_pass: called before each pass.
             **options: fields of `DecodeOptions`.
         """
@@ -134,30 +134,30 @@ class Pair:
 
     @property
     def expected_tokens(self) -> list[str]:
-        """The piece after each of these, `<eos>` last."""
+        """The piece after each of `target_tokens`, `<eos>` last."""
         return written_pieces(self.tgt_vocab, self.tgt_out_ids, self.line)
 
     @property
     def tgt_in_ids(self) -> list[int]:
-        """What the decoder reads."""
+        """Ids that the decoder reads."""
         return [self.tgt_vocab.bos_id, *self.tgt_ids]
 
     @property
     def tgt_out_ids(self) -> list[int]:
-        """What it should write."""
+        """Ids that the decoder should write."""
         return [*self.tgt_ids, self.tgt_vocab.eos_id]
 
     @property
     def translation(self) -> str:
-        """As text."""
+        """The translation as text."""
         return self.text_of(self.tgt_ids)
 
     def text_of(self, tgt_ids: list[int]) -> str:
-        """The text of ids of the target side."""
+        """The text of target ids."""
         return text_of(tgt_ids, self.tgt_vocab, self.line)
 
     def without_words(self) -> "Pair":
-        """The same pair with `<unk>` for each token but `<eos>` and language tags."""
+        """The same pair with `<unk>` for each token except `<eos>` and language tags."""
         src, tgt = self.tracer.src_vocab, self.tgt_vocab
         return replace(
             self,
@@ -170,10 +170,10 @@ class Pair:
         return self.tracer.best(self.src_ids, self.options, line=self.line).ids
 
     def log_probs(self, n_rows: int = 1) -> Tensor:
-        """Log-probs of all pieces after each target position, with gradients where they are on.
+        """Log-probs of all pieces after each target position, with gradients if they are enabled.
 
         Args:
-            n_rows: how often the pair stands in the batch.
+            n_rows: number of copies of the pair in the batch.
 
         Returns:
             `(n_rows, tgt_len, tgt_vocab_size)`.
@@ -185,7 +185,7 @@ class Pair:
     def log_probs_of(self, src: Tensor, tgt_in: Tensor) -> Tensor:
         """The same for other ids, `(n_rows, src_len)` and `(n_rows, tgt_len)`."""
         self.before_pass()
-        # The kernel of attention that nobody listens to rounds otherwise.
+        # The attention kernel that is used without a listener rounds differently.
         with listening(self.network, lambda *_: None):
             return self.network.teacher_forced(src, tgt_in).log_softmax(dim=-1)
 
@@ -193,7 +193,7 @@ class Pair:
         """The states that the output layer reads, `(n_rows, tgt_len, d_model)`.
 
         Args:
-            n_rows: how often the pair stands in the batch.
+            n_rows: number of copies of the pair in the batch.
         """
         self.before_pass()
         src = self.rows(self.src_ids, n_rows)
@@ -217,13 +217,13 @@ class Pair:
 
     @property
     def n_rows_at_once(self) -> int:
-        """How many rows of a batch keep the log-probs below 128 MiB, at most 64."""
+        """The number of batch rows, at most 64, whose log-probs take less than 128 MiB."""
         n_numbers = len(self.tgt_out_ids) * self.tgt_vocab.size
         return max(1, min(64, 2**25 // n_numbers))
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The device of the model."""
         return self.network.output.weight.device
 
     @cached_property

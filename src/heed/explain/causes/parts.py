@@ -1,6 +1,6 @@
-"""Parts of a model that can be switched off, scaled, or patched: each is turned into edits.
+"""Parts of a model that can be switched off, scaled or patched; each is turned into edits.
 
-A part is named as `heed.model.trace` names its tensors. What follows from a change is in
+A part has the name of its tensor in `heed.model.trace`. The effects of a change are in
 `effects.py`.
 """
 
@@ -28,7 +28,7 @@ class Cause(Protocol):
         """The edits that make the change, for one pass or one search.
 
         Args:
-            pair: what will be computed.
+            pair: the pair to compute with.
 
         Raises:
             UsageError: the model has no such part.
@@ -40,12 +40,12 @@ class Cause(Protocol):
 class Head:
     """The context of one head, before W^O mixes the heads, times a number.
 
-    At 0 it is as if the head's columns of W^O were zeros.
+    Scale 0 is equivalent to zeros in the head's columns of W^O.
 
     Attributes:
-        attention: such as `decoder.0.cross_attention`.
-        head: from 0.
-        scale: 0 = off, 1 = as it is.
+        attention: its name, such as `decoder.0.cross_attention`.
+        head: index from 0.
+        scale: 0 = off, 1 = unchanged.
     """
 
     attention: str
@@ -69,11 +69,11 @@ class Head:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sublayer:
-    """What a sublayer adds to the residual stream, times a number.
+    """The output of a sublayer, which it adds to the residual stream, times a number.
 
     Attributes:
-        name: such as `encoder.0.self_attention` or `encoder.0.feed_forward`.
-        scale: 0 = it adds nothing, 1 = as it is.
+        name: its name, such as `encoder.0.self_attention` or `encoder.0.feed_forward`.
+        scale: 0 = it adds nothing, 1 = unchanged.
     """
 
     name: str
@@ -87,14 +87,14 @@ class Sublayer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layer:
-    """A layer that is passed by: its output becomes in + scale · (out - in).
+    """A layer to bypass: its output becomes in + scale · (out - in).
 
-    With pre-norm that is the same as sublayers that add nothing; with post-norm, the norms of such
-    a layer would still act.
+    With pre-norm, this equals switching off its sublayers; with post-norm, its norms would still
+    act in that case.
 
     Attributes:
-        name: such as `encoder.0`.
-        scale: 0 = passed by, 1 = as it is.
+        name: its name, such as `encoder.0`.
+        scale: 0 = bypassed, 1 = unchanged.
     """
 
     name: str
@@ -118,14 +118,14 @@ class Layer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Feature:
-    """One feature of a feed-forward network behind its activation, times a number.
+    """One feature of a feed-forward network after its activation, times a number.
 
-    At 0 it is as if the feature's column of W_2 were zeros.
+    Scale 0 is equivalent to zeros in the feature's column of W_2.
 
     Attributes:
-        feed_forward: such as `decoder.1.feed_forward`.
-        feature: from 0.
-        scale: 0 = off, 1 = as it is.
+        feed_forward: its name, such as `decoder.1.feed_forward`.
+        feature: index from 0.
+        scale: 0 = off, 1 = unchanged.
     """
 
     feed_forward: str
@@ -147,12 +147,12 @@ class Feature:
 class Position:
     """The attention to one position, times a number; the weights of a row keep their sum.
 
-    At 0 it is as if the position were masked.
+    Scale 0 is equivalent to masking the position.
 
     Attributes:
-        attention: such as `encoder.0.self_attention`.
-        position: among the keys, from 0.
-        scale: 0 = nothing reads it, 1 = as it is; not negative.
+        attention: its name, such as `encoder.0.self_attention`.
+        position: index of the key, from 0.
+        scale: 0 = masked, 1 = unchanged; not negative.
     """
 
     attention: str
@@ -177,7 +177,7 @@ class Position:
                     f"{self.attention} keeps a window of positions only, so none can be switched "
                     "off in a search."
                 )
-            if number >= weights.size(-1):  # in a search, later than what is written so far
+            if number >= weights.size(-1):  # in a search, this position is not written yet
                 return weights
             factors = weights.new_ones(weights.size(-1))
             factors[number] = self.scale
@@ -191,13 +191,14 @@ class Position:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patch:
-    """A tensor of another sentence in the place of this one's, at some positions.
+    """A tensor of another sentence that replaces this one's, at some positions.
 
     Attributes:
-        name: of the tensor; it has one axis of positions.
-        other: a trace by the same model that has it.
-        positions: of this sentence → of the other; None = all that both have, each onto itself.
-        head: the only head that is patched, of a tensor with an axis of heads; None = all.
+        name: the tensor's name; it has one axis of positions.
+        other: a trace by the same model that contains it.
+        positions: maps positions of this sentence to those of the other; None = all that both
+            have, each to itself.
+        head: the only head to patch, for a tensor with an axis of heads; None = all heads.
 
     Source: Vig et al. 2020, "Investigating Gender Bias in Language Models Using Causal Mediation
         Analysis"; Meng et al. 2022, "Locating and Editing Factual Associations in GPT", section 2.
@@ -243,10 +244,10 @@ def _patched(value: Tensor, positions: Mapping[int, int], axis: int, heads: slic
     """The edit of a patch.
 
     Args:
-        value: of the other sentence, positions first, then heads if there are any.
-        positions: of this sentence → of the other.
-        axis: of the positions in the tensor.
-        heads: which of them.
+        value: the other sentence's tensor, positions first, then heads if there are any.
+        positions: maps positions of this sentence to those of the other.
+        axis: the axis of positions in the tensor.
+        heads: the heads to patch.
     """
     n_done = 0
 
@@ -265,7 +266,7 @@ def _patched(value: Tensor, positions: Mapping[int, int], axis: int, heads: slic
 
 
 def heads_of(pair: Pair) -> dict[str, int]:
-    """By the name of each attention with heads, how many it has, in the order of computation."""
+    """Maps the name of each attention with heads to their number, in the order of computation."""
     found = {}
     for name in pair.shapes:
         attention, _, last = name.rpartition(".")
@@ -275,7 +276,7 @@ def heads_of(pair: Pair) -> dict[str, int]:
 
 
 def features_of(pair: Pair) -> dict[str, int]:
-    """By the name of each feed-forward network, how many features it has."""
+    """Maps the name of each feed-forward network to its number of features."""
     return {
         name.removesuffix(".activated"): shape[-1]
         for name, shape in pair.shapes.items()
@@ -284,11 +285,11 @@ def features_of(pair: Pair) -> dict[str, int]:
 
 
 def keys_of(pair: Pair) -> dict[str, int]:
-    """By the name of each attention by softmax, how many positions it can read."""
+    """Maps the name of each softmax attention to the number of positions that it can read."""
     return {
         name.removesuffix(".weights"): shape[-1]
         for name, shape in pair.shapes.items()
-        # Linear attention has no scores, and a search with it computes no weights.
+        # Linear attention has no scores, and computes no weights in a search.
         if name.endswith(".weights") and name.removesuffix("weights") + "scores" in pair.shapes
     }
 
@@ -315,8 +316,8 @@ def source_readings(pair: Pair, position: int, scale: float = 0.0) -> list[Posit
 
     Args:
         pair: the sentence.
-        position: of the source, from 0.
-        scale: 0 = nothing reads it.
+        position: source position, from 0.
+        scale: 0 = masked.
     """
     has_cross = any("cross_attention" in name for name in pair.shapes)
     return [

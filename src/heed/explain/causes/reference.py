@@ -1,7 +1,7 @@
-"""What a pronoun refers to, as far as attention and causes show it.
+"""The reference of a pronoun, as far as attention and interventions show it.
 
-"The animal didn't cross the street because it was too tired": the words decide which noun "it" is.
-Where the target language marks gender, the translation shows what the model took it for.
+In "The animal didn't cross the street because it was too tired" the words decide which noun "it"
+refers to. If the target language marks gender, the translation shows the model's decision.
 """
 
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ class Reference:
     """A pronoun of the source and its translation.
 
     Attributes:
-        words: of the source that could decide, as given.
-        attention: what the pronoun reads of each word in the encoder's self-attention, the sum over
-            the word's pieces, `(n_words, n_layers, n_heads)`.
-        chosen: the target piece that was written.
-        rival: the piece that the other reference would need.
+        words: source words that could decide, as given.
+        attention: attention of the pronoun to each word in the encoder's self-attention, summed
+            over the word's pieces, `(n_words, n_layers, n_heads)`.
+        chosen: the target piece in the translation.
+        rival: the piece for the other reference.
         preference: log p(chosen) - log p(rival), in nats.
-        lost: of the preference, with `<unk>` in the place of each word, `(n_words,)`.
+        lost: decrease of the preference with `<unk>` in place of each word, `(n_words,)`.
     """
 
     words: list[str]
@@ -44,14 +44,14 @@ class Reference:
 def reference(
     pair: Pair, pronoun: str, words: Sequence[str], *, chosen: str, rival: str
 ) -> Reference:
-    """Ask a model what a pronoun is.
+    """Measure which words decide the reference of a pronoun.
 
     Args:
         pair: a sentence with the pronoun, and its translation.
         pronoun: a piece of the source, without the mark of a blank: `it`.
-        words: of the source, one piece each.
+        words: source words, each a single piece.
         chosen: the piece of the translation that depends on the reference: `il`.
-        rival: what would stand there for another reference: `elle`.
+        rival: the piece for another reference: `elle`.
 
     Raises:
         UsageError: a piece does not occur.
@@ -88,7 +88,7 @@ BLANK = "▁"
 
 
 def _place(tokens: Sequence[str], word: str) -> int:
-    """Where a word is, as one piece."""
+    """The index of a word that is a single piece."""
     for place, token in enumerate(tokens):
         if token.removeprefix(BLANK) == word:
             return place

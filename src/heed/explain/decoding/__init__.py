@@ -1,1 +1,1 @@
-"""How one translation was searched or drawn."""
+"""The search or sampling of one translation, step by step."""

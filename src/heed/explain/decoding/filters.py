@@ -1,7 +1,7 @@
 """The distribution of the next token before and after each filter of sampling.
 
-Every stage is made by `decode.sampling.candidates` with the later filters switched off, so the last
-one is the distribution that is drawn from.
+Every stage is computed by `decode.sampling.candidates` with the later filters switched off. So the
+last stage is the distribution that is sampled from.
 """
 
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from heed.decode.sampling import Distribution, candidates
 Probabilities = NDArray[np.float64]
 
 NEUTRAL: dict[str, Any] = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
-"""The filters in the order of `candidates`, each with the value that changes nothing."""
+"""The filters in the order of `candidates`, each with its neutral value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +26,8 @@ class Stage:
 
     Attributes:
         name: `model`, `constraints`, or the filter.
-        value: of the filter; None for the first two.
-        probabilities: sum to 1, 0 where a token was removed, `(rows, vocab_size)`.
+        value: value of the filter; None for the first two.
+        probabilities: rows that sum to 1, with 0 for removed tokens, `(rows, vocab_size)`.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Stage:
 
     @property
     def n_allowed(self) -> NDArray[np.int64]:
-        """How many tokens could be drawn, `(rows,)`."""
+        """The number of tokens that could be drawn, `(rows,)`."""
         counts: NDArray[np.int64] = np.count_nonzero(self.probabilities, axis=1)
         return counts
 
@@ -46,7 +46,7 @@ def stages(choice: Choice, options: DecodeOptions) -> list[Stage]:
 
     Args:
         choice: the candidates of a step.
-        options: of the search; its filters count even where it does not sample.
+        options: options of the search; its filters are applied even if it does not sample.
     """
     wanted = {name: getattr(options, name) for name in NEUTRAL}
     on = replace(options, sample=True, **NEUTRAL)
@@ -72,7 +72,7 @@ def removed_by(staged: list[Stage], row: int, token: int) -> str:
 
     Args:
         staged: from `stages`.
-        row: which line.
+        row: index of the line.
         token: its id.
     """
     return next((stage.name for stage in staged if stage.probabilities[row, token] == 0.0), "")
@@ -90,12 +90,12 @@ def entropy(probabilities: Probabilities) -> Probabilities:
     Source: Shannon 1948, section 6.
     """
     logs = np.log2(probabilities, out=np.zeros_like(probabilities), where=probabilities > 0)
-    bits: Probabilities = 0.0 - (probabilities * logs).sum(axis=1)  # 0, not −0, where it is sure
+    bits: Probabilities = 0.0 - (probabilities * logs).sum(axis=1)  # 0 instead of −0
     return bits
 
 
 def _normalized(log_probs: NDArray[np.float32]) -> Probabilities:
-    """Exact to float64, though the log-probs were rounded to float32, `(rows, vocab_size)`."""
+    """The distribution, exact to float64 despite float32 log-probs, `(rows, vocab_size)`."""
     shares: Probabilities = np.exp(
         log_probs - log_probs.max(axis=1, keepdims=True), dtype=np.float64
     )
@@ -104,7 +104,7 @@ def _normalized(log_probs: NDArray[np.float32]) -> Probabilities:
 
 
 def _whole(found: Distribution, vocab_size: int) -> Probabilities:
-    """The tokens that may be drawn as a distribution over the vocabulary, `(rows, vocab_size)`."""
+    """The candidate tokens as a distribution over the vocabulary, `(rows, vocab_size)`."""
     chances = found.probabilities.astype(np.float64)
     chances /= chances.sum(axis=1, keepdims=True)
     if found.ids is None:

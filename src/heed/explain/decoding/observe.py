@@ -1,4 +1,4 @@
-"""An observer of a search that writes down every step: `heed.decode.search.decode` calls it."""
+"""An observer of a search that records every step; `heed.decode.search.decode` calls it."""
 
 from dataclasses import dataclass
 
@@ -26,18 +26,17 @@ from heed.translate.whole import written_pieces
 
 N_LIKELIEST = 20
 N_RUNNERS_UP = 3
-"""Candidates beside the chosen one that greedy search and sampling record."""
+"""Candidates besides the chosen one that greedy search and sampling record."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Distributions:
-    """The next token of every live hypothesis at one step, over the whole vocabulary.
+    """The distribution of the next token of every live hypothesis at one step.
 
     Attributes:
-        slots: of the hypotheses, `(rows,)`.
+        slots: the slots of the hypotheses, `(rows,)`.
         log_probs: by the model, natural log, `(rows, vocab_size)`.
-        scores: after all constraints, minus infinity where a token is forbidden,
-            `(rows, vocab_size)`.
+        scores: after all constraints; minus infinity for a forbidden token, `(rows, vocab_size)`.
     """
 
     slots: Ids
@@ -46,7 +45,7 @@ class Distributions:
 
 
 def strategy_of(options: DecodeOptions) -> Strategy:
-    """What a search with these options does."""
+    """The strategy of a search with these options."""
     if options.sample:
         return "sample"
     return "greedy" if options.beam_size == 1 else "beam"
@@ -57,8 +56,8 @@ def draws_at(step: int, *, seed: int, key: int = 0, count: int = 100) -> list[fl
 
     Args:
         step: 0 for the first predicted token.
-        seed: of the options.
-        key: of the sentence.
+        seed: seed of the options.
+        key: key of the sentence.
         count: number of samples.
     """
     keys = [(key, sample) for sample in range(count)]
@@ -67,21 +66,21 @@ def draws_at(step: int, *, seed: int, key: int = 0, count: int = 100) -> list[fl
 
 
 class Recorder:
-    """Writes down a search of one sentence.
+    """Records the search of one sentence.
 
     Args:
-        vocab: of the target.
-        options: of the search.
-        key: of the sentence.
+        vocab: target vocabulary.
+        options: options of the search.
+        key: key of the sentence.
         keep_from: the first step whose distributions are kept.
-        max_bytes: bounds the distributions kept.
+        max_bytes: limit for the kept distributions.
         line: the sentence, if it has protected spans.
 
     Attributes:
-        steps: so far.
-        distributions: of the steps kept.
-        limit: most tokens of a hypothesis, 0 before the first step.
-        vocab_size: number of target tokens, 0 before the first step.
+        steps: the steps so far.
+        distributions: those of the kept steps.
+        limit: maximum number of tokens of a hypothesis; 0 before the first step.
+        vocab_size: number of target tokens; 0 before the first step.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class Recorder:
         self._live = [Row(slot=0, candidate=None, total=0.0, entropy=0.0)]
 
     def __call__(self, step: Step) -> None:
-        """Write down one step."""
+        """Record one step."""
         self.limit = int(step.limits[0])
         self.vocab_size = step.choice.following.vocab_size
         slots = np.array([row.slot for row in self._live])
@@ -143,7 +142,7 @@ class Recorder:
             self.distributions[number] = seen
             self._room -= size
         elif self.distributions:
-            self._room = 0  # steps without a gap
+            self._room = 0  # kept steps must be consecutive
 
     def _rows(self, seen: Distributions) -> list[Row]:
         bits = entropy(np.exp(seen.log_probs, dtype=np.float64)).tolist()
@@ -160,7 +159,7 @@ class Recorder:
             *(c[0].tolist() for c in columns), strict=True
         ):
             if total == -np.inf:
-                continue  # an empty place
+                continue  # an empty slot
             reason = ""
             if slot == DROPPED:
                 reason = "late_eos" if token == self._vocab.eos_id else "beam"
@@ -172,7 +171,7 @@ class Recorder:
     def _chosen(
         self, step: Step, seen: Distributions, divisor: float, staged: list[Stage]
     ) -> list[Candidate]:
-        """The token taken by greedy search or drawn, and the likeliest others, best first."""
+        """The token of greedy search or sampling, and the most probable others, best first."""
         taken, before = int(step.ids[0, 0]), self._live[0].total
         scores, ids = largest(seen.scores, N_RUNNERS_UP + 1)
         found = [
@@ -219,7 +218,7 @@ class Recorder:
         ]  # fmt: skip
 
     def _why(self, choice: Choice, line: int, token: int) -> str:
-        """Which constraint forbids a token."""
+        """The constraint that forbids a token."""
         if choice.required_ids is not None and choice.required_ids[line] >= 0:
             return "prefix"
         changes = choice.changes

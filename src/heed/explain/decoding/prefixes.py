@@ -1,6 +1,6 @@
-"""What a translator does with the tokens it reads: exposure bias, and blindness to the future.
+"""The effect of the tokens that a decoder reads: exposure bias, and invariance to the future.
 
-In training the decoder reads the reference, in use its own output.
+In training, the decoder reads the reference; in use, its own output.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,8 @@ from heed.decode.options import DecodeOptions
 from heed.errors import DataError
 from heed.explain.render import Palette, heatmap
 from heed.model.interface import Ids
-from heed.translate.lines import pairs_of, require_text
+from heed.translate.arguments import require_text
+from heed.translate.lines import pairs_of
 from heed.translate.parts import Chunk
 from heed.translate.translator import Translator
 from heed.translate.whole import read_pair, required, written_pieces
@@ -29,11 +30,11 @@ class PositionBias:
 
     Attributes:
         position: of the token predicted, from 0.
-        n_tokens: references that have this position, and whose greedy translation reaches it.
+        n_tokens: number of references with this position whose greedy translation reaches it.
         forced_loss: mean of −log p(reference token | reference before it).
         own_loss: mean of −log p(reference token | own translation before it).
-        forced_accuracy: share of tokens that are the likeliest after the reference.
-        own_accuracy: share of tokens that are the likeliest after the own translation.
+        forced_accuracy: share of tokens that are the most probable after the reference.
+        own_accuracy: share of tokens that are the most probable after the own translation.
     """
 
     position: int
@@ -46,14 +47,14 @@ class PositionBias:
 
 @dataclass(frozen=True, kw_only=True)
 class ExposureBias:
-    """How much worse a model predicts references after its own words than after theirs.
+    """How much worse a model predicts references after its own output than after the references.
 
-    A translation that differs from the reference may still be right, so not all of the difference
-    is a fault.
+    A translation that differs from the reference can still be right, so part of the difference is
+    not an error.
 
     Attributes:
-        total: over all positions; its `position` is -1.
-        positions: each one, in order.
+        total: all positions together; its `position` is -1.
+        positions: each position, in order.
     """
 
     total: PositionBias
@@ -77,16 +78,16 @@ def exposure_bias(
     *,
     target_lang: str | None = None,
 ) -> ExposureBias:
-    """Compare teacher forcing with reading one's own greedy translation, on the same tokens.
+    """Compare predictions after the reference and after the greedy translation, on the same tokens.
 
     Args:
-        translator: to measure.
+        translator: the translator to measure.
         src: source lines.
         tgt: their translations.
         target_lang: one of the model's target languages.
 
     Raises:
-        DataError: the two have unequal lengths, or none has a token.
+        DataError: `src` and `tgt` differ in length, or no pair has a token.
 
     Source: Ranzato et al. 2016, "Sequence Level Training", section 1, names the problem.
     """
@@ -124,7 +125,7 @@ _GREEDY: dict[str, Any] = {"beam_size": 1, "n_best": 1, "sample": False} | {
 def _batch_losses(
     translator: Translator, sources: list[list[int]], wanted: list[list[int]], greedy: DecodeOptions
 ) -> list[tuple[int, float, float, bool, bool]]:
-    """Position, both losses and both hits of every token."""
+    """The position, both losses and both hits of every token."""
     vocab = translator.tgt_vocab
     found = translator.searcher.decode(
         [Chunk(ids, [], key) for key, ids in enumerate(sources)], greedy
@@ -144,7 +145,7 @@ def _batch_losses(
 def _read(
     translator: Translator, src: Ids, prefixes: list[list[int]], tgt_out: Ids
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Loss of each wanted token after these prefixes, and whether it is the likeliest."""
+    """Loss of each wanted token after these prefixes, and whether it is the most probable."""
     vocab = translator.tgt_vocab
     tgt_in = np.full(tgt_out.shape, vocab.pad_id)
     for line, ids in zip(tgt_in, prefixes, strict=True):
@@ -184,12 +185,12 @@ def exposure_lines(found: ExposureBias, *, n_positions: int = 12) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class FutureInvariance:
-    """How predictions move when one target token is replaced by another.
+    """How predictions change when one target token is replaced by another.
 
     Attributes:
-        tokens: what the decoder reads, `<bos>` first.
-        changes: largest change of any log-prob of the prediction at each position when a token is
-            replaced, 0 before the token, `(n_tokens - 1, n_tokens)`: row `j` is token `j + 1`.
+        tokens: pieces that the decoder reads, `<bos>` first.
+        changes: largest change of any log-prob at each predicted position when a token is
+            replaced; 0 before the token, `(n_tokens - 1, n_tokens)`: row `j` is token `j + 1`.
     """
 
     tokens: list[str]
@@ -197,11 +198,11 @@ class FutureInvariance:
 
     @property
     def largest_before(self) -> float:
-        """The largest change at a position before the token replaced; 0 if no future is seen."""
+        """The largest change before the replaced token; 0 if the decoder sees no future tokens."""
         return float(np.tril(self.changes, k=0).max(initial=0.0))
 
     def lines(self, palette: Palette) -> list[str]:
-        """The changes as a heat map, relative to the largest."""
+        """The changes as a heat map, relative to the largest one."""
         top = float(self.changes.max(initial=0.0)) or 1.0
         weights = (self.changes / top).tolist()
         return heatmap(weights, self.tokens[1:], self.tokens, palette=palette)
@@ -210,12 +211,12 @@ class FutureInvariance:
 def future_invariance(
     translator: Translator, text: str, translation: str, *, target_lang: str | None = None
 ) -> FutureInvariance:
-    """Replace each target token in turn and compare all predictions with those before.
+    """Replace each target token in turn, and compare all predictions with the original ones.
 
     Args:
-        translator: to look into.
+        translator: the translator to inspect.
         text: a source line.
-        translation: of it.
+        translation: its translation.
         target_lang: one of the model's target languages.
 
     Raises:
@@ -233,7 +234,7 @@ def future_invariance(
     sources = np.array([src] * len(ids))
     log_probs = translator.model.teacher_forced(sources, rows).all_log_probs()
     table = log_probs.reshape(len(ids), len(ids), -1)
-    # Words outside a shortlist are at minus infinity, and stay there.
+    # Words outside a shortlist stay at minus infinity.
     shared = np.isfinite(table[0])
     changes = np.where(
         shared, np.abs(np.where(shared, table[1:], 0) - np.where(shared, table[0], 0)), 0
@@ -245,10 +246,10 @@ def future_invariance(
 
 
 def seen_so_far(tokens: Sequence[str]) -> list[list[str]]:
-    """What the decoder sees at each step: the tokens so far, and a mask for each later one.
+    """The decoder's input at each step: the tokens so far, and a mask for each later one.
 
     Args:
-        tokens: what it reads in teacher forcing, `<bos>` first.
+        tokens: pieces that the decoder reads in teacher forcing, `<bos>` first.
     """
     return [
         [*tokens[:count], *[MASK] * (len(tokens) - count)] for count in range(1, len(tokens) + 1)

@@ -1,6 +1,6 @@
-"""What a record of a search holds: plain values, ready for JSON.
+"""The record of a search: plain values, ready for JSON.
 
-`observe.py` fills it from the search itself, `recorded.py` runs that search.
+`observe.py` fills it during the search; `recorded.py` runs that search.
 """
 
 import math
@@ -10,7 +10,7 @@ from typing import Any, Literal
 Strategy = Literal["greedy", "beam", "sample"]
 
 Fate = Literal["kept", "ended", "cut", "pruned"]
-"""Of a candidate: continued; ended by `<eos>`; ended by the length limit; given up."""
+"""The fate of a candidate: continued, ended by `<eos>`, ended by the length limit, or pruned."""
 
 REASONS = {
     "beam": "below the beam",
@@ -26,7 +26,7 @@ REASONS = {
     "top_p": "outside the nucleus",
     "min_p": "below min-p",
 }
-"""Why a candidate was pruned, in words."""
+"""The reasons for pruning a candidate, in words."""
 
 STOPS = {
     "max_length": "the length limit was reached",
@@ -35,14 +35,14 @@ STOPS = {
     "eos": "the hypothesis ended",
     "no_live": "no live hypothesis was left",
 }
-"""Why a search was over, in words."""
+"""The reasons for the end of a search, in words."""
 
 PENALTIES = {
     "gnmt": "((5 + {length}) / 6) ** {alpha}",
     "power": "{length} ** {alpha}",
     "none": "1",
 }
-"""The formulas of `decode/length_penalty.py`, by the same names."""
+"""The formulas of `decode/length_penalty.py`, by their names there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,14 +52,14 @@ class Candidate:
     Attributes:
         parent: the slot it continues.
         id: the token it adds.
-        piece: the same as text.
+        piece: the token as text.
         log_prob: of that token by the model, natural log.
         total: sum of the scores of all tokens; equals the sum of log-probs unless a repetition
             penalty is set.
         score: `total` divided by the length penalty at this length.
-        fate: what became of it.
+        fate: see `Fate`.
         reason: a key of `REASONS` if it was pruned, else "".
-        slot: that it takes in the next step, or None.
+        slot: its slot in the next step, or None.
     """
 
     parent: int
@@ -78,10 +78,10 @@ class Row:
     """A live hypothesis before a step.
 
     Attributes:
-        slot: its place in the beam.
-        candidate: its place among the candidates of the step before; None at the first step.
+        slot: its slot in the beam.
+        candidate: its index among the candidates of the step before; None at the first step.
         total: sum of its scores.
-        entropy: of the model's distribution of the next token, in bits.
+        entropy: entropy of the model's distribution of the next token, in bits.
     """
 
     slot: int
@@ -92,13 +92,13 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StageSummary:
-    """One filter at one step.
+    """The effect of one filter at one step.
 
     Attributes:
         name: `model`, `constraints`, or the filter.
-        value: of the filter.
-        n_allowed: tokens that were left.
-        entropy: of what was left, in bits.
+        value: value of the filter.
+        n_allowed: number of tokens left.
+        entropy: entropy of the remaining distribution, in bits.
     """
 
     name: str
@@ -109,12 +109,12 @@ class StageSummary:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Likely:
-    """One of the likeliest tokens of a step.
+    """One of the most probable tokens of a step.
 
     Attributes:
         id: its id.
-        piece: the same as text.
-        probabilities: after each stage, 0 where it was removed.
+        piece: the token as text.
+        probabilities: its probability after each stage; 0 after its removal.
     """
 
     id: int
@@ -124,13 +124,13 @@ class Likely:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Draw:
-    """How a token was drawn.
+    """The draw of one token.
 
     Attributes:
         uniform: the random number, from 0 to below 1.
-        n_allowed: tokens that could be drawn: the k of this step.
-        stages: the distribution from the model's to the one drawn from.
-        likeliest: by the model, likeliest first.
+        n_allowed: number of tokens that could be drawn: the k of this step.
+        stages: the filters, from the model's distribution to the one that is sampled from.
+        likeliest: the model's most probable tokens, best first.
     """
 
     uniform: float
@@ -146,10 +146,10 @@ class SearchStep:
     Attributes:
         number: 0 for the first predicted token.
         divisor: the length penalty of hypotheses that end here.
-        rows: the live hypotheses before it.
-        candidates: best first, then those that were forbidden though they would have been among
+        rows: the live hypotheses before the step.
+        candidates: the candidates, best first; then forbidden tokens that would otherwise be among
             them.
-        draw: when sampling.
+        draw: the draw, if the search samples.
     """
 
     number: int
@@ -164,20 +164,20 @@ class Finished:
     """A hypothesis that ended.
 
     Attributes:
-        step: at which it ended.
-        candidate: its place there.
+        step: the step at which it ended.
+        candidate: its index among that step's candidates.
         ids: its tokens, without `<eos>`.
-        pieces: the same as text.
-        text: the same as a sentence.
-        token_log_probs: of each token by the model, `<eos>` included.
+        pieces: its tokens as text.
+        text: its text as a sentence.
+        token_log_probs: log-prob of each token by the model, including `<eos>`.
         log_prob: their sum.
         total: sum of the scores by which its tokens were chosen.
-        length: tokens that the length penalty counts, `<eos>` included.
+        length: number of tokens for the length penalty, including `<eos>`.
         divisor: the length penalty.
-        score: `total` / `divisor`: by which it is ranked.
-        formula: the same with its numbers.
+        score: `total` / `divisor`, which ranks it.
+        formula: the same, written out with its numbers.
         status: `eos`, or `max_length` if it was cut.
-        is_answer: whether it is among those the search returned.
+        is_answer: whether the search returned it.
     """
 
     step: int
@@ -198,11 +198,11 @@ class Finished:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stop:
-    """Why the search was over.
+    """The reason for the end of a search.
 
     Attributes:
         reason: a key of `STOPS`.
-        sentence: the same with its numbers.
+        sentence: the reason with its numbers.
     """
 
     reason: str
@@ -215,14 +215,14 @@ class SearchRecord:
 
     Attributes:
         strategy: greedy search, beam search or sampling.
-        options: of the search, by name.
-        source_tokens: pieces the model read.
-        prefix: ids the translation had to begin with.
-        prefix_tokens: the same as pieces.
-        limit: most tokens of a hypothesis.
-        steps: in order.
-        finished: best first; the first of them are the answer.
-        stop: why it was over.
+        options: options of the search, by name.
+        source_tokens: pieces that the model read.
+        prefix: ids that the translation had to begin with.
+        prefix_tokens: the prefix as pieces.
+        limit: maximum number of tokens of a hypothesis.
+        steps: the steps in order.
+        finished: ended hypotheses, best first; the first ones are the answer.
+        stop: the reason for the end.
         vocab_size: number of target tokens.
     """
 
@@ -243,7 +243,7 @@ class SearchRecord:
         return self.finished[0].text
 
     def to_dict(self) -> dict[str, Any]:
-        """The record as JSON knows it: numbers that are not finite become None."""
+        """The record as JSON values; numbers that are not finite become None."""
         found: dict[str, Any] = _finite(asdict(self))
         return found
 
@@ -251,14 +251,14 @@ class SearchRecord:
 def ranking_formula(
     total: float, length: int, divisor: float, *, formula: str, alpha: float
 ) -> str:
-    """A score written out with its numbers.
+    """A score, written out with its numbers.
 
     Args:
         total: sum of the scores of all tokens.
-        length: tokens, `<eos>` included.
+        length: number of tokens, including `<eos>`.
         divisor: the length penalty.
-        formula: its name.
-        alpha: its strength.
+        formula: the penalty's name.
+        alpha: the penalty's strength.
     """
     written = PENALTIES[formula].format(length=length, alpha=f"{alpha:g}")
     middle = f" = {_signed(total)} / {divisor:.4f}" if formula != "none" else ""
@@ -266,7 +266,7 @@ def ranking_formula(
 
 
 def _signed(value: float) -> str:
-    """With four decimals and a true minus sign."""
+    """A number with four decimals and a true minus sign."""
     return f"{value:.4f}".replace("-", "−")
 
 

@@ -1,4 +1,4 @@
-"""Search a sentence and keep the record of it: the search is the one that translates."""
+"""Run the search of a sentence as in translation, and record it."""
 
 import html
 import math
@@ -22,7 +22,8 @@ from heed.explain.decoding.record import (
 )
 from heed.explain.decoding.tree import tree_lines
 from heed.text.vocab import Vocab
-from heed.translate.lines import require_room, require_text
+from heed.translate.arguments import require_text
+from heed.translate.lines import require_room
 from heed.translate.parts import Chunk
 from heed.translate.protect import text_of
 from heed.translate.source import Source
@@ -30,20 +31,20 @@ from heed.translate.translator import Translator
 from heed.translate.whole import read_pieces, read_whole, required, written_pieces
 
 MAX_BYTES = 64 << 20
-"""Distributions kept of one search; those of other steps are computed again when wanted."""
+"""Limit for the kept distributions of a search; others are computed again when needed."""
 
 
 class RecordedSearch:
     """A search and its distributions.
 
     Args:
-        translator: that searched.
-        chunk: what it searched.
-        options: how.
-        max_bytes: of the distributions kept at a time.
+        translator: the translator.
+        chunk: the sentence.
+        options: options of the search.
+        max_bytes: limit for the distributions kept at a time.
 
     Attributes:
-        record: of the search.
+        record: the record of the search.
     """
 
     def __init__(
@@ -60,14 +61,14 @@ class RecordedSearch:
         return f"<pre>{html.escape(chr(10).join(tree_lines(self.record, is_colored=False)))}</pre>"
 
     def kept(self, number: int) -> Distributions | None:
-        """The same as `at` gives, if they are in memory."""
+        """The distributions of `at`, if they are in memory."""
         return self._kept.get(number)
 
     def at(self, number: int) -> Distributions:
-        """The distributions of the next token at one step, of every live hypothesis.
+        """The distributions of the next token of every live hypothesis at one step.
 
         Args:
-            number: of the step.
+            number: the step's number.
 
         Raises:
             DataError: there is no such step.
@@ -77,7 +78,7 @@ class RecordedSearch:
             raise DataError(f"The step must lie between 0 and {n_steps - 1}, but is {number}.")
         kept = self._kept
         if number not in kept:
-            # A search is deterministic: the same one again has the same distributions.
+            # A search is deterministic: a second run yields the same distributions.
             self._kept = kept = self._run(keep_from=number).distributions
         return kept[number]
 
@@ -104,19 +105,19 @@ def record_search(
     max_bytes: int = MAX_BYTES,
     **options: Any,
 ) -> RecordedSearch:
-    """Translate a sentence and write down every step of the search.
+    """Translate a sentence and record every step of the search.
 
     Args:
-        translator: of any runtime.
-        text: one sentence; it is read in one piece, even where `translate` would cut it.
-        prefix: how the translation must begin.
+        translator: a translator with any runtime.
+        text: one sentence; it is read in one piece, even if `translate` would split it.
+        prefix: the required beginning of the translation.
         prefix_ids: the same as ids, instead of `prefix`.
         target_lang: one of the model's target languages.
-        max_bytes: of the distributions kept at a time.
+        max_bytes: limit for the distributions kept at a time.
         **options: fields of `DecodeOptions`. When sampling, the first sample is recorded.
 
     Raises:
-        ConfigError: an unknown option or language, or a value out of range.
+        ConfigError: an option or language is unknown, or a value is out of range.
         DataError: the text is blank, or too long to be read in one piece; a prefix has an id that
             is not in the vocabulary, or leaves no room below `max_length`.
         UsageError: the text or the prefix is not a string.
@@ -150,7 +151,7 @@ def _checked(ids: Sequence[int], vocab: Vocab, chunk: Chunk) -> list[int]:
 def _assemble(
     translator: Translator, chunk: Chunk, options: DecodeOptions, recorder: Recorder
 ) -> SearchRecord:
-    """The record of a search that is over."""
+    """The record of a finished search."""
     vocab = translator.tgt_vocab
     stop = _stop(recorder, options, vocab.eos_id)
     steps = _with_last_fates(recorder.steps, stop, options)
@@ -170,7 +171,7 @@ def _assemble(
 
 
 def _stop(recorder: Recorder, options: DecodeOptions, eos_id: int) -> Stop:
-    """Why the search was over, by the rule that the search itself applies."""
+    """The reason for the end of a search, by the search's own stopping rule."""
     steps, limit = recorder.steps, recorder.limit
     last = steps[-1]
     ended = [each.score for step in steps for each in step.candidates if each.fate == "ended"]
@@ -205,7 +206,7 @@ def _stop(recorder: Recorder, options: DecodeOptions, eos_id: int) -> Stop:
 def _with_last_fates(
     steps: list[SearchStep], stop: Stop, options: DecodeOptions
 ) -> list[SearchStep]:
-    """The steps, with what became of the hypotheses that were live at the end."""
+    """The steps, with the final fates of the hypotheses that were live at the end."""
     is_cut = stop.reason == "max_length"
 
     def final(each: Candidate) -> Candidate:
@@ -222,7 +223,7 @@ def _with_last_fates(
 def _finished(
     steps: list[SearchStep], vocab: Vocab, options: DecodeOptions, line: Source | None
 ) -> list[Finished]:
-    """All hypotheses that ended, in the order of the ranking."""
+    """All ended hypotheses, in the order of their ranks."""
     over = [
         (step.number, place)
         for step in steps
@@ -276,12 +277,12 @@ def _one(
 
 
 def path_to(steps: Sequence[SearchStep], index: int, place: int) -> list[Candidate]:
-    """The candidates that lead to one, itself last.
+    """The candidates on the path to one, itself last.
 
     Args:
-        steps: of a record.
-        index: of its step.
-        place: its place among the candidates of that step.
+        steps: the steps of a record.
+        index: the candidate's step.
+        place: its index among the candidates of that step.
     """
     path: list[Candidate] = []
     at: int | None = place

@@ -1,4 +1,4 @@
-"""What strategies of decoding do over many sentences: loops, and how many tokens could be drawn."""
+"""Measure decoding strategies over many sentences: loops, and the number of candidate tokens."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -26,8 +26,8 @@ class LoopRate:
     """How often the translations of one strategy loop.
 
     Attributes:
-        name: of the strategy.
-        n_texts: translated.
+        name: name of the strategy.
+        n_texts: number of translations.
         n_loops: translations with a loop.
         n_cut: translations that reached the length limit.
     """
@@ -44,11 +44,11 @@ class LoopRate:
 
 
 def has_loop(tokens: Sequence[object], *, times: int = 3) -> bool:
-    """Whether some phrase, of one token or more, stands several times in a row.
+    """Whether some phrase, of one token or more, is repeated several times in a row.
 
     Args:
-        tokens: of an output.
-        times: how often in a row make a loop, at least 2.
+        tokens: tokens of an output.
+        times: number of consecutive occurrences that make a loop, at least 2.
 
     Source: Holtzman et al. 2020, table 1, there for phrases of two tokens or more at the end of a
         text; a translator also loops on single words, and may stop afterwards.
@@ -72,9 +72,9 @@ def loop_rates(
     """How often each strategy loops on the same texts.
 
     Args:
-        translator: to translate with.
-        texts: in the source language.
-        ways: options of decoding, by the name of the strategy.
+        translator: the translator.
+        texts: sentences in the source language.
+        ways: decoding options, by the name of the strategy.
         target_lang: one of the model's target languages.
     """
     rates = []
@@ -98,10 +98,10 @@ def allowed_per_step(
     target_lang: str | None = None,
     **options: Any,
 ) -> list[list[int]]:
-    """How many tokens could be drawn at each step of a sample: the k of top-p changes by the step.
+    """The number of tokens that could be drawn at each step of a sample: the k of top-p varies.
 
     Args:
-        translator: to translate with.
+        translator: the translator.
         texts: sentences in the source language.
         target_lang: one of the model's target languages.
         **options: fields of `DecodeOptions` beside `sample`.
@@ -134,17 +134,17 @@ def loop_lines(rates: Sequence[LoopRate]) -> list[str]:
 
 
 def sample_lines(record: SearchRecord) -> list[str]:
-    """A sample as lines of text: a step each, with the distribution before and after the filters.
+    """A sample as lines of text: one step per line, with the distribution before and after filters.
 
     Args:
-        record: of a search that sampled.
+        record: record of a sampling search.
     """
     rows = []
     for step in record.steps:
         assert step.draw is not None
         [drawn] = [each for each in step.candidates if each.fate != "pruned"]
         first, last = step.draw.stages[0], step.draw.stages[-1]
-        # What was drawn may be none of the likeliest, which alone have their numbers in a record.
+        # The drawn token may not be among the most probable ones, the only ones with numbers.
         chances = [each.probabilities for each in step.draw.likeliest if each.id == drawn.id]
         after = f"{chances[0][-1]:.4f}" if chances else ""
         filters = ", ".join(

@@ -13,14 +13,14 @@ ROOT = "root"
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """A hypothesis: the empty one, or another continued by one token.
+    """A hypothesis: the empty one, or another one continued by one token.
 
     Attributes:
         id: `root`, or the numbers of step and candidate: `3.0`.
         parent: id of the node it continues; None for the root.
         candidate: the token it adds, with its scores and its fate; None for the root.
-        finished: what it became if it ended.
-        rank: of the best finished hypothesis that goes through it, from 1; None if there is none.
+        finished: the finished hypothesis, if it ended here.
+        rank: rank of the best finished hypothesis through it, from 1; None if there is none.
     """
 
     id: str
@@ -35,7 +35,7 @@ class Tree:
     """All nodes of a search; an edge leads from each node's parent to it.
 
     Attributes:
-        nodes: by id, parents before children, better before worse.
+        nodes: maps ids to nodes, parents before children, better before worse.
     """
 
     nodes: dict[str, Node]
@@ -56,7 +56,7 @@ class Tree:
 
 
 def tree_of(record: SearchRecord) -> Tree:
-    """The tree that a search has built."""
+    """Build the tree of a search."""
     parents = _parents(record)
     ranks: dict[str, int] = {}
     finished = {f"{each.step}.{each.candidate}": each for each in record.finished}
@@ -95,14 +95,14 @@ def _parents(record: SearchRecord) -> dict[str, str | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Marks:
-    """The characters a tree is drawn with.
+    """The characters for drawing a tree.
 
     Attributes:
         branch: before a child.
         last: before the last child.
-        line: beside the children of a child.
+        line: beside the descendants of a child.
         ended: after a hypothesis that ended.
-        pruned: after one that was given up.
+        pruned: after one that was pruned.
     """
 
     branch: str
@@ -126,10 +126,10 @@ def tree_lines(
     A chain of tokens without a branch is one line, with the sum of its scores at the end.
 
     Args:
-        record: of the search.
-        is_colored: the answer is bold and what was pruned is dim, by escape codes.
-        marks: to draw with.
-        with_pruned: also draw the candidates that were pruned at once.
+        record: the record of the search.
+        is_colored: show the answer in bold and pruned hypotheses dim, by escape codes.
+        marks: characters to draw with.
+        with_pruned: also draw candidates that were pruned at once.
     """
     tree = tree_of(record)
     lines = ["<bos>", *_branches(tree, ROOT, "", marks, with_pruned, is_colored)]

@@ -1,25 +1,25 @@
-"""Rows of numbers as columns, of bounded length: long ones hold means of neighboring rows."""
+"""Columns of numbers with a bounded length: older rows are merged into means."""
 
 from collections.abc import Mapping, Sequence
 
 MAX_ROWS = 4096
-"""An even number."""
+"""Must be even."""
 
 Row = tuple[float | None, ...]
 
 
 class Columns:
-    """A table that grows; once it is full, each two rows become one, and so do later ones.
+    """A table that grows; when it is full, each two rows are merged, and so are later ones.
 
     Attributes:
-        rows: a value for each name, None where there is none.
-        stride: rows that were appended for each row that is kept.
-        n_halvings: how often the table was full.
+        rows: a value for each name; None if there is none.
+        stride: number of appended rows in each stored row.
+        n_halvings: number of times that the table was full.
 
     Args:
-        names: of the columns.
-        places: those of them that say where a row is: of several rows the last value is kept, of
-            all other columns the mean.
+        names: names of the columns.
+        places: columns that give the place of a row. When rows are merged, the last value of these
+            columns is kept, and the mean of all others.
     """
 
     def __init__(self, names: Sequence[str], *, places: Sequence[str]) -> None:
@@ -48,7 +48,7 @@ class Columns:
         return [row[place] for row in self.rows]
 
     def as_dict(self, start: int = 0) -> dict[str, list[float | None]]:
-        """All columns by name, from a row on."""
+        """All columns by name, starting at a row."""
         columns = zip(*self.rows[start:], strict=True) if self.rows[start:] else ((),) * 99
         return {name: list(column) for name, column in zip(self.names, columns, strict=False)}
 

@@ -1,4 +1,4 @@
-"""A run in one sentence, for its owner."""
+"""A run summarized in one sentence."""
 
 from heed.explain.training.history import forecast_of
 from heed.explain.training.marks import SCORES, best_in_words, main_score, score_in_words
@@ -7,7 +7,7 @@ from heed.explain.training.values import number, record, time_in_words
 
 
 def headline(run: TrainingRun) -> str:
-    """What a run has reached, how long it still takes, and what to expect of it.
+    """The result so far of a run, the time left, and the forecast.
 
     Example: `BLEU 34.1, about 3 minutes left, ends near 37 (35 to 39).`
     """
@@ -46,7 +46,7 @@ def _before_the_first(run: TrainingRun) -> str:
 
 
 def expected_in_words(run: TrainingRun) -> str:
-    """The forecast of the score at the end, such as `37 (35 to 39)`; empty before there is one."""
+    """The forecast of the final score, such as `37 (35 to 39)`; empty before there is one."""
     validation = run.history.latest_validation
     name = forecast_of(validation)
     forecast = record(record(validation, "forecast"), name)

@@ -1,4 +1,4 @@
-"""`History`: what the log of a run says, event by event, as curves, marks and samples."""
+"""`History`: the log of a run, event by event, as curves, marks and samples."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ STEPS = (
     *PLACES,
     *("loss", "learning_rate", "gradient_norm", "tokens_per_s", "memory_mb", "left_s"),
 )
-"""Columns of one in twenty optimizer steps. The loss is in nats a target token."""
+"""Columns of one in twenty optimizer steps. The loss is in nats per target token."""
 
 VALIDATIONS = (
     *PLACES,
@@ -25,11 +25,11 @@ VALIDATIONS = (
 """Columns of validations. The loss is that of the development set."""
 
 FORECASTS = ("bleu", "chrf", "loss")
-"""What is forecast, the first that there is counts."""
+"""Scores that are forecast; the first one in the log is used."""
 
 MAX_MARKS = 2000
 SMOOTHING = 0.9
-"""Weight of what came before in the smoothed loss."""
+"""Weight of the earlier values in the smoothed loss."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +37,10 @@ class Epoch:
     """A pass through the corpus.
 
     Attributes:
-        number: passes before it.
-        step: at which it began, or went on after a pause.
-        done: the share of it that was done then.
-        steps: of the whole pass.
+        number: number of passes before it.
+        step: step at which it began, or continued after a pause.
+        done: share of the pass that was done at `step`.
+        steps: number of steps in the whole pass.
     """
 
     number: int = 0
@@ -49,32 +49,32 @@ class Epoch:
     steps: float = 1.0
 
     def at(self, step: int) -> float:
-        """Passes through the corpus at a step, in part."""
+        """Passes through the corpus at a step, as a fraction."""
         return self.number + min(1.0, self.done + (step - self.step) / self.steps)
 
 
 @dataclass
 class History:
-    """All that a log has said so far.
+    """The contents of a log so far.
 
     Attributes:
-        learning_rate: the peak rate of the recipe, which the log has factors of; None = unknown.
-        metric: of the recipe, by which the best model is chosen; "" = unknown.
+        learning_rate: peak rate of the recipe, which the log's factors multiply; None = unknown.
+        metric: metric of the recipe that chooses the best model; "" = unknown.
         steps: the columns `STEPS`.
         validations: the columns `VALIDATIONS`.
         marks: the latest events, oldest first.
-        n_marks: events so far, those that were dropped included.
-        alarms: those of the events that are alarms.
+        n_marks: number of events so far, including dropped ones.
+        alarms: the events that are alarms.
         samples: sample translations.
-        start: by which the latest sitting began: corpus, model, environment, limits.
-        latest_step: of those that were logged; empty before the first.
+        start: the start event of the latest session: corpus, model, environment, limits.
+        latest_step: the latest step in the log; empty before the first.
         latest_validation: empty before the first.
         best_validation: empty before the first.
-        smoothed_loss: of training; None before the first step.
-        step: optimizer steps made.
-        seconds: that it took so far, over all sittings.
-        epoch: the pass through the corpus that goes on.
-        last: `start`, `pause` or `end`, whichever came last; empty before the first.
+        smoothed_loss: smoothed training loss; None before the first step.
+        step: number of optimizer steps so far.
+        seconds: time taken so far, over all sessions.
+        epoch: the current pass through the corpus.
+        last: the last event that is `start`, `pause` or `end`; empty before the first.
     """
 
     learning_rate: float | None = None
@@ -97,11 +97,11 @@ class History:
 
     @property
     def epochs(self) -> float | None:
-        """Passes through the corpus so far, in part; None before the first."""
+        """Passes through the corpus so far, as a fraction; None before the first."""
         return self.epoch.at(self.step) if self.epoch else None
 
     def take(self, event: Event) -> None:
-        """Add an event, the next in the order of the log."""
+        """Add an event; events must come in the order of the log."""
         kind = text(event, "kind")
         self.step = count(event, "step") or self.step
         seconds = number(event, "elapsed_s")
@@ -137,7 +137,7 @@ class History:
 
     def _begin_epoch(self, event: Event) -> None:
         done = (number(event, "batch") or 0.0) / (number(event, "batches") or 1.0)
-        # Logs of heed 0.1 do not say at which step an epoch begins; the last one before is near.
+        # Logs of heed 0.1 lack the first step of an epoch; the last logged step is close to it.
         self.epoch = Epoch(
             number=count(event, "epoch") or 0,
             step=self.step,

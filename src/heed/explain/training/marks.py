@@ -1,4 +1,4 @@
-"""The events of a run that are worth a mark on its curves, in words."""
+"""Marks on a run's curves: its important events, in words."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ class Mark:
         kind: `alarm`, `average`, `best`, `checkpoint`, `end`, `mend`, `note`, `pause`, `resumed`
             or `skipped`.
         step: optimizer steps made.
-        epoch: passes through the corpus, in part; None = unknown.
-        seconds: that the run had taken; None = unknown.
+        epoch: passes through the corpus, as a fraction; None = unknown.
+        seconds: time that the run had taken; None = unknown.
         text: what happened, in a sentence.
-        remedy: what to do about it; empty = nothing.
+        remedy: advice; empty = none.
     """
 
     kind: str
@@ -30,7 +30,7 @@ class Mark:
 
 
 SCORES = {"bleu": "BLEU", "chrf": "chrF", "accuracy": "accuracy", "f1": "F1"}
-"""Scores that are better when larger, by their names in the log, and as they are written."""
+"""Scores that are better when larger: maps a name in the log to its spelling."""
 
 
 def main_score(event: Event) -> tuple[str, float] | None:
@@ -43,7 +43,7 @@ def main_score(event: Event) -> tuple[str, float] | None:
 
 
 def score_in_words(event: Event) -> str:
-    """`BLEU 34.1`, or `loss 2.31` of what is not translated."""
+    """`BLEU 34.1`, or `loss 2.31` for a task without such a score."""
     found = main_score(event)
     if found:
         return _spelled(*found)
@@ -99,16 +99,16 @@ WORDS: dict[str, tuple[str, Callable[[Event, str], str]]] = {
     "step": ("skipped", _skipped),
     "validation": ("best", _best),
 }
-"""Kind of an event → kind of its mark, and its words, by the event and the metric that chooses the
-best model; none = no mark."""
+"""Maps the kind of an event to the kind of its mark, and to a function from the event and the
+metric that chooses the best model to words. Other events have no mark."""
 
 
 def mark_of(event: Event, metric: str) -> tuple[str, str, str] | None:
-    """Kind, text and remedy of the mark of an event, as training wrote it; None = it needs none.
+    """Kind, text and remedy of an event's mark, as training logged it; None = it has no mark.
 
     Args:
-        event: of the log.
-        metric: by which the best model is chosen.
+        event: an event of the log.
+        metric: the metric that chooses the best model.
     """
     kind, words = WORDS.get(text(event, "kind"), ("", lambda *_: ""))
     said = words(event, metric)
@@ -116,7 +116,7 @@ def mark_of(event: Event, metric: str) -> tuple[str, str, str] | None:
 
 
 def _sentence(words: str) -> str:
-    """With a capital at the beginning and a stop at the end."""
+    """Words with a capital at the beginning and a period at the end."""
     if not words:
         return ""
     return f"{words[0].upper()}{words[1:]}{'' if words.endswith(('.', '!', '?', '…')) else '.'}"

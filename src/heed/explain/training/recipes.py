@@ -1,4 +1,4 @@
-"""The settings of runs side by side."""
+"""The settings of several runs, for comparison."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from heed.train.recipe.files import RECIPE_FILE
 
 
 def read_settings(run: Path) -> dict[str, Any]:
-    """The settings of a run by their dotted names; empty where there is no recipe to read."""
+    """The settings of a run by their dotted names; empty if it has no readable recipe."""
     path = run / RECIPE_FILE
     if path.is_symlink() or not path.is_file():
         return {}
@@ -23,7 +23,7 @@ def read_settings(run: Path) -> dict[str, Any]:
 
 
 def differing(settings: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """The settings in which runs differ, each with its value in every run; None = it has none."""
+    """The settings that differ between runs, each with its value in every run; None = missing."""
     names = sorted({name for each in settings for name in each})
     values = {name: [each.get(name) for each in settings] for name in names}
     return {name: each for name, each in values.items() if any(v != each[0] for v in each)}
@@ -40,6 +40,6 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _plain(value: Any) -> bool | int | float | str:
-    """A value that JSON has."""
+    """A value that JSON supports."""
     is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
     return value if is_number else str(value)[:MAX_CHARS]

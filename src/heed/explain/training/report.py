@@ -1,4 +1,4 @@
-"""Runs as JSON values: the whole of one, and what is new since."""
+"""Runs as JSON values: a whole run, or the changes since a cursor."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,14 +13,14 @@ from heed.train.step.events import Event
 
 @dataclass(frozen=True, kw_only=True)
 class Cursor:
-    """How far a reader has come in a run.
+    """The position of a reader in a run.
 
     Attributes:
-        generation: of the log.
-        n_halvings: of the curves; after one, all that was read before is void.
+        generation: generation of the log.
+        n_halvings: halvings of the curves; each one invalidates the rows read before.
         n_steps: rows of the steps.
         n_validations: rows of the validations.
-        n_marks: events.
+        n_marks: number of events.
     """
 
     generation: int
@@ -31,7 +31,7 @@ class Cursor:
 
 
 def cursor_of(run: TrainingRun) -> Cursor:
-    """The cursor of a reader who has read all."""
+    """The cursor of a reader who has read everything."""
     history = run.history
     return Cursor(
         generation=run.generation,
@@ -43,7 +43,7 @@ def cursor_of(run: TrainingRun) -> Cursor:
 
 
 def status(run: TrainingRun) -> dict[str, Any]:
-    """Where a run stands: its headline, and the figures of this moment; None = unknown."""
+    """The state of a run: its headline and its current figures; None = unknown."""
     history = run.history
     step, validation, start = history.latest_step, history.latest_validation, history.start
     best = history.best_validation
@@ -86,7 +86,7 @@ def _best(event: Event, metric: str, chosen_by: str) -> dict[str, Any]:
 
 
 def whole(run: TrainingRun) -> dict[str, Any]:
-    """All of a run: status, curves, events, samples, settings, facts."""
+    """The whole run: status, curves, events, samples, settings, facts."""
     history = run.history
     return {
         "status": status(run),
@@ -101,7 +101,7 @@ def whole(run: TrainingRun) -> dict[str, Any]:
 
 
 def news(run: TrainingRun, since: Cursor) -> dict[str, Any] | None:
-    """What came after a cursor; None if all before it is void, and `whole` is to be read again."""
+    """The changes after a cursor; None if the earlier data is invalid and `whole` must be read."""
     now, history = cursor_of(run), run.history
     if (since.generation, since.n_halvings) != (now.generation, now.n_halvings):
         return None
@@ -118,7 +118,7 @@ def news(run: TrainingRun, since: Cursor) -> dict[str, Any] | None:
 
 
 def _facts(run: TrainingRun) -> dict[str, Any]:
-    """What the run is made of, for people."""
+    """Facts about the run for display."""
     start = run.history.start
     environment, counts = record(start, "environment"), record(start, "text")
     return {

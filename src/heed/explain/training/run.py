@@ -1,7 +1,7 @@
-"""`TrainingRun`: a run folder, read while it trains, after it ended, or as a copy.
+"""`TrainingRun`: a run folder, read during training, after its end, or as a copy.
 
-It reads `metrics.jsonl`, `recipe.toml` and the names of checkpoints, never a tensor. Its words for
-people are in `headline.py`, its JSON in `report.py`.
+It reads `metrics.jsonl`, `recipe.toml` and the names of checkpoints, never a tensor. Its text for
+people is in `headline.py`, its JSON in `report.py`.
 """
 
 import time
@@ -20,18 +20,18 @@ State = Literal["empty", "preparing", "training", "paused", "interrupted", "fini
 
 
 class TrainingRun:
-    """A run folder. `refresh` reads what is new in it.
+    """A run folder. `refresh` reads new data.
 
     Attributes:
-        folder: the run folder; it may be missing yet.
-        name: how it is called.
+        folder: the run folder; it may not exist yet.
+        name: the run's name.
         settings: of its recipe, by their dotted names; empty until there is one.
-        history: what its log has said so far.
-        generation: changes when all that was read before is void.
+        history: the contents of its log so far.
+        generation: changes when all data read before is invalid.
 
     Args:
         folder: the run folder.
-        name: None = that of the folder.
+        name: None = the name of the folder.
     """
 
     def __init__(self, folder: Path, name: str | None = None) -> None:
@@ -45,8 +45,8 @@ class TrainingRun:
         self._changed_at = 0.0
 
     def refresh(self) -> bool:
-        """Read what is new; whether anything is."""
-        # The lock first: whoever let go of it has written all before.
+        """Read new data; return whether there is any."""
+        # Check the lock first: the process that released it has written all its data before.
         was_held, self._is_held = self._is_held, is_locked(self.folder)
         is_anew, events = self._log.read()
         if is_anew:
@@ -64,7 +64,7 @@ class TrainingRun:
 
     @property
     def state(self) -> State:
-        """What goes on in the folder; `interrupted` = its process ended without saving."""
+        """The state of the run; `interrupted` = its process ended without saving."""
         if self.history.last == "end":
             return "finished"
         if self._is_held:
@@ -80,7 +80,7 @@ class TrainingRun:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until it is finished; None = unknown, or it does not go on."""
+        """Seconds until the end; None = unknown, or the run is not in progress."""
         left_s = number(self.history.latest_step, "left_s")
         if left_s is None or self.state != "training":
             return None
@@ -88,7 +88,7 @@ class TrainingRun:
 
     @property
     def saved_step(self) -> int | None:
-        """The step of the newest checkpoint in the folder; None = there is none."""
+        """The step of the newest checkpoint in the folder; None = no checkpoint."""
         try:
             return next((step for step, _ in step_folders(self.folder)), None)
         except OSError:
@@ -96,7 +96,7 @@ class TrainingRun:
 
     @property
     def n_unreadable(self) -> int:
-        """Lines of the log that are damaged."""
+        """The number of damaged lines in the log."""
         return self._log.n_unreadable
 
     def _modified_at(self) -> float:
@@ -107,5 +107,5 @@ class TrainingRun:
 
 
 def name_of(folder: Path) -> str:
-    """The name of a folder, as text that any program can show."""
+    """The name of a folder, as valid Unicode."""
     return folder.resolve().name.encode("utf-8", "replace").decode() or "run"

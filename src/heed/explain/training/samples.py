@@ -8,7 +8,7 @@ from heed.explain.training.words import Piece, differences
 from heed.train.step.events import Event
 
 MAX_SETS = 64
-"""Validations whose samples are kept; when there are more, every second one goes."""
+"""Validations whose samples are kept; if there are more, every second one is dropped."""
 
 MAX_SENTENCES = 40
 
@@ -20,8 +20,8 @@ class SampleSet:
     Attributes:
         step: optimizer steps made.
         epoch: passes through the corpus; None = unknown.
-        is_best: no validation before had a better score.
-        translations: translation and sentence chrF (None = unknown) by sentence.
+        is_best: whether no earlier validation had a better score.
+        translations: maps a sentence to its translation and sentence chrF (None = unknown).
     """
 
     step: int
@@ -35,7 +35,7 @@ class Samples:
     """All samples.
 
     Attributes:
-        sentences: source and reference of each.
+        sentences: source and reference of each sentence.
         sets: one for each validation, oldest first.
     """
 
@@ -43,7 +43,7 @@ class Samples:
     sets: list[SampleSet] = field(default_factory=list)
 
     def add(self, event: Event, *, step: int, epoch: float | None) -> None:
-        """Take the samples of a validation."""
+        """Add the samples of a validation."""
         given = event.get("samples")
         if not isinstance(given, list) or not given:
             return
@@ -64,7 +64,7 @@ class Samples:
             del self.sets[1:-1:2]
 
     def changes(self, place: int) -> dict[int, list[Piece]]:
-        """Each translation of one set, with what differs from the set before."""
+        """Each translation of one set, with the differences from the set before."""
         before = self.sets[place - 1].translations if place else {}
         return {
             sentence: differences(before.get(sentence, ("", None))[0], hyp)
@@ -72,7 +72,7 @@ class Samples:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON values: sentences once, and for each set a translation of each, or None."""
+        """As JSON values: each sentence once, and for each set its translation, or None."""
         return {
             "sentences": [{"src": src, "ref": ref} for src, ref in self.sentences],
             "sets": [self._spelled(place) for place in range(len(self.sets))],

@@ -10,7 +10,7 @@ from heed.explain.training.run import TrainingRun
 BARS = "▁▂▃▄▅▆▇█"
 ASCII_BARS = "_.-=*#"
 WIDTH = 40
-"""Columns of a sparkline."""
+"""Width of a sparkline in characters."""
 
 CURVES: tuple[tuple[str, str, str, int], ...] = (
     ("validations", "bleu", "BLEU", 2),
@@ -28,11 +28,11 @@ CURVES: tuple[tuple[str, str, str, int], ...] = (
 """Table, column, name and digits of each line."""
 
 N_EVENTS = 8
-"""Of a run that are shown, the latest ones."""
+"""Number of latest events of a run that are shown."""
 
 
 def table(runs: Sequence[TrainingRun], *, is_ascii: bool = False) -> list[str]:
-    """Runs as lines of text, and in what their settings differ.
+    """Runs as lines of text, with the settings in which they differ.
 
     Args:
         runs: at least one.
@@ -47,12 +47,12 @@ def table(runs: Sequence[TrainingRun], *, is_ascii: bool = False) -> list[str]:
 
 
 def sparkline(values: Sequence[float | None], bars: str = BARS, width: int = WIDTH) -> str:
-    """Values as bars between the lowest and the highest; a blank where there is none.
+    """Values as bars between the lowest and the highest; a blank for a missing value.
 
     Args:
         values: in order.
         bars: from the lowest to the highest.
-        width: characters at most; each is the mean of its share of the values.
+        width: characters at most; each one is the mean of an equal part of the values.
     """
     cells = _cells(values, width)
     there = [value for value in cells if value is not None]
@@ -64,7 +64,7 @@ def sparkline(values: Sequence[float | None], bars: str = BARS, width: int = WID
     def bar(value: float | None) -> str:
         if value is None:
             return " "
-        # Halves: the difference of two huge numbers may be infinite.
+        # Halve first: the difference of two huge numbers may be infinite.
         span = high / 2 - low / 2
         return bars[round((value / 2 - low / 2) / span * top) if span > 0 else top // 2]
 

@@ -1,15 +1,15 @@
-"""Values out of a log that nobody vouches for: a number or None, a text that can be shown."""
+"""Read values from an untrusted log: a number or None, or text that can be displayed."""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
 MAX_CHARS = 2000
-"""Of a text; longer ones are cut."""
+"""Longer texts are cut."""
 
 
 def number(values: Mapping[str, Any], key: str) -> float | None:
-    """A finite number, or None if there is none."""
+    """A finite number, or None if the value is missing or invalid."""
     value = values.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -21,13 +21,13 @@ def number(values: Mapping[str, Any], key: str) -> float | None:
 
 
 def count(values: Mapping[str, Any], key: str) -> int | None:
-    """A whole number that JavaScript can hold, or None."""
+    """A whole number that JavaScript can represent, or None."""
     value = number(values, key)
     return int(value) if value is not None and 0 <= value < 2**53 else None
 
 
 def text(values: Mapping[str, Any], key: str) -> str:
-    """A text; empty if there is none. Half characters, which no file could hold, become `?`."""
+    """A text; empty if there is none. Lone surrogates, which no file can hold, become `?`."""
     value = values.get(key)
     if not isinstance(value, str):
         return ""
@@ -42,7 +42,7 @@ def record(values: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def time_in_words(seconds: float) -> str:
-    """`40 seconds`, `3 minutes`, `2 hours and 10 minutes`, `3 days`: as a person would say it."""
+    """A duration in words: `40 seconds`, `3 minutes`, `2 hours and 10 minutes`, `3 days`."""
     if seconds < 59.5:
         return _counted(round(seconds), "second")
     minutes = round(seconds / 60)

@@ -1,4 +1,4 @@
-"""What changed between two translations of a sentence, word by word."""
+"""The differences between two translations of a sentence, word by word."""
 
 import difflib
 import re
@@ -8,26 +8,26 @@ Change = Literal["same", "new", "gone"]
 Piece = tuple[Change, str]
 
 MAX_WORDS = 400
-"""Of a sentence; longer ones are compared as a whole, because comparing takes n² steps."""
+"""Most words of a sentence; longer ones are compared as a whole: comparison takes n² steps."""
 
-# Where no blank ends a word, each character is one: Han, kana, Thai, Lao, Burmese, Khmer, Tibetan.
+# Scripts without blanks: each character is a word. Han, kana, Thai, Lao, Burmese, Khmer, Tibetan.
 _CHARACTER = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
 _WORD = re.compile(rf"[{_CHARACTER}]|[^\s{_CHARACTER}]+\s*|\s+")
 
 
 def differences(before: str, now: str) -> list[Piece]:
-    """A translation in pieces that are the `same` as before, `new`, or `gone` since.
+    """A translation as pieces that are the `same` as before, `new`, or `gone`.
 
     Args:
-        before: the earlier one.
-        now: the later one: its pieces `same` and `new` joined.
+        before: the earlier translation.
+        now: the later translation: its pieces `same` and `new` joined.
     """
     if before == now or not before:
         return [("same" if before else "new", now)] if now else []
     old, new = _WORD.findall(before), _WORD.findall(now)
     if len(old) > MAX_WORDS or len(new) > MAX_WORDS:
         return [("gone", before), ("new", now)]
-    # The blank behind a word is not part of the comparison: the last word has none.
+    # The blank after a word is not compared, because the last word has none.
     matcher = difflib.SequenceMatcher(
         None, [w.strip() for w in old], [w.strip() for w in new], autojunk=False
     )

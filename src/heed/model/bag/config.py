@@ -18,7 +18,7 @@ class BagConfig:
         family: `bag`.
         src_vocab_size: pieces of the vocabulary; no weight depends on it.
         tgt_vocab_size: rows of the output layer.
-        d_model: width of a text's vector: that of an n-gram's, and a 1.
+        d_model: width of a text's vector: the width of an n-gram's vector plus 1.
         n_gram: pieces of the longest n-gram; all shorter ones are used too.
         n_gram_rows: rows of the table; n-grams are spread over them by a hash.
         dropout: rate on the vector of a text.

@@ -1,7 +1,8 @@
 """A bag of n-grams: a text is the weighted sum of their vectors, Σ w_i v_i / √(Σ w_i²).
 
-N-grams are of pieces; a whole word is one more, however many pieces it has. Each counts once,
-however often it occurs, with a weight w_i that is larger the rarer it is (`inverse_frequencies`).
+N-grams consist of pieces; each whole word is one more n-gram, however many pieces it has. Each
+counts once, however often it occurs. The rarer it is, the larger its weight w_i
+(`inverse_frequencies`).
 Sources: Wang and Manning 2012, "Baselines and Bigrams", section 2.1 (occurrence instead of
 frequency); Joulin et al. 2017, "Bag of Tricks for Efficient Text Classification", section 2.2
 (vectors of hashed n-grams).
@@ -30,10 +31,10 @@ N_NO_LABEL, NO_LABEL = 4, -10.0
 
 
 def inverse_frequencies(n_texts_with: Tensor, n_texts: int) -> Tensor:
-    """w = (idf / log N)^POWER with idf = log(N / n); 0 for an n-gram of no text.
+    """w = (idf / log N)^POWER with idf = log(N / n); 0 for an n-gram in no text.
 
     Args:
-        n_texts_with: n, the texts with an n-gram, `(n_rows,)`.
+        n_texts_with: n, the number of texts with an n-gram, `(n_rows,)`.
         n_texts: N.
 
     Returns:
@@ -53,7 +54,7 @@ class BagOfNGrams(TorchNetwork):
     Args:
         plan: its weights.
         n_rows: rows of the table.
-        width: of the vector of a text: the numbers of a row, and a 1 that gives each label a bias.
+        width: of the vector of a text: a row's, and one more for a 1 that gives each label a bias.
         n_outputs: labels, and the ids below them.
         n_gram: pieces of the longest n-gram.
         pad_id: id of `<pad>`.
@@ -62,8 +63,8 @@ class BagOfNGrams(TorchNetwork):
         dropout: rate on the vector of a text.
 
     Attributes:
-        row_weights: of the n-grams in each row of the table; 1 until a run counts them, stored with
-            the model and never trained, `(n_rows,)`.
+        row_weights: the weight w of each row of the table; 1 until a run counts the n-grams,
+            stored with the model and never trained, `(n_rows,)`.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class BagOfNGrams(TorchNetwork):
         self.row_weights = nn.Parameter(torch.empty(n_rows), requires_grad=False)
         nn.init.ones_(self.row_weights)
         self.n_grams = nn.Embedding(n_rows, width - 1, _weight=torch.empty(n_rows, width - 1))
-        # A row that training never meets must not change a label.
+        # A row that training never reads must not change a label.
         nn.init.zeros_(self.n_grams.weight)
         self.output = nn.Linear(width, n_outputs, bias=False)
         nn.init.normal_(self.output.weight, std=width**-0.5)
@@ -118,7 +119,7 @@ class BagOfNGrams(TorchNetwork):
         return see(self, "states", state[:, None])
 
     def counted(self, texts: Iterable[tuple[Tensor, Tensor | None]]) -> dict[str, Tensor]:
-        """Weights of the rows: the rarer in the texts, the larger; see `TorchNetwork.counted`."""
+        """Weights of the rows, counted from the texts; see `TorchNetwork.counted`."""
         n_texts, n_rows = 0, len(self.row_weights)
         counts = torch.zeros(n_rows, dtype=torch.long)
         for src, src_mask in texts:
@@ -127,14 +128,14 @@ class BagOfNGrams(TorchNetwork):
         return {"row_weights": inverse_frequencies(counts, n_texts).float()}
 
     def rows(self, src: Tensor, src_mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The rows of the table that each text needs, those of one text behind the other's.
+        """The rows of the table that each text needs, one text after another.
 
         Args:
             src: as in `forward`, `(batch, src_len)`.
             src_mask: the same, `(batch, 1, 1, src_len)`.
 
         Returns:
-            Rows, ascending in each text, and how many each text has.
+            Rows, ascending in each text, and the number of rows of each text.
         """
         is_real = torch.ones_like(src, dtype=torch.bool) if src_mask is None else src_mask[:, 0, 0]
         n_rows, is_mark = len(self.row_weights), src == self.bos_id
@@ -154,7 +155,7 @@ def _n_gram_rows(ids: Tensor, is_real: Tensor, longest: int, n_rows: int) -> Ten
 
     Args:
         ids: `(batch, length)`.
-        is_real: False at the padding behind a text, `(batch, length)`.
+        is_real: False at the padding after a text, `(batch, length)`.
         longest: pieces of the longest n-gram.
         n_rows: rows of the table.
 
@@ -183,8 +184,8 @@ def _word_rows(ids: Tensor, is_mark: Tensor, is_inside: Tensor, n_rows: int) -> 
         n_rows: rows of the table.
 
     Returns:
-        A place for each mark and one for what precedes the first one, whose row is `n_rows`, like
-        that of a word without pieces, `(batch, n_places)`.
+        A place for each mark and one for the pieces before the first mark, `(batch, n_places)`.
+        The row of the latter, and of a word without pieces, is `n_rows`.
     """
     if not ids.size(1):
         return ids
@@ -201,19 +202,19 @@ def _word_rows(ids: Tensor, is_mark: Tensor, is_inside: Tensor, n_rows: int) -> 
 
 
 def _mixed(before: Tensor, number: Tensor) -> Tensor:
-    """A hash and one more number; 64 bits overflow silently, as a hash needs."""
+    """A hash with one more number mixed in; 64 bits overflow silently, as a hash needs."""
     return (before ^ (number + _SUM + (before << 6) + (before >> 2))) * _FACTOR
 
 
 def _distinct(rows: Tensor, none: int) -> tuple[Tensor, Tensor]:
-    """The different rows of each text, one text behind the other, and their numbers.
+    """The different rows of each text, one text after another, and their numbers.
 
     Args:
         rows: `(batch, n_places)`.
-        none: what stands where there is no row, larger than all rows.
+        none: the value for no row, larger than all rows.
 
     Returns:
-        Rows, ascending in each text, `(n_distinct,)`, and how many each text has, `(batch,)`.
+        Rows, ascending in each text, `(n_distinct,)`, and the number in each text, `(batch,)`.
     """
     ordered = rows.sort(dim=1).values
     is_first = ordered < none

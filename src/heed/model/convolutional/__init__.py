@@ -1,1 +1,1 @@
-"""The convolutional encoder–decoder: positions see their neighbors instead of all positions."""
+"""The convolutional encoder–decoder: positions read their neighbors instead of all positions."""

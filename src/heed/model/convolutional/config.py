@@ -14,7 +14,7 @@ class ConvConfig(ModelConfig):
 
     Attributes:
         family: `conv`.
-        kernel_size: positions that a convolution sees: as many before as behind in the encoder,
+        kernel_size: positions that a convolution reads: as many before as after in the encoder,
             which needs an odd number; itself and those before it in the decoder.
     """
 

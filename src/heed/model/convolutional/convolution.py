@@ -1,7 +1,7 @@
 """A gated depthwise convolution in the place of self-attention.
 
 y = W_2 (conv(a ⊙ σ(b))), where [a; b] = W_1 x. W_1 and W_2 are convolutions of one position
-("1×1"), which is what a linear layer is; `conv` mixes positions, each feature by itself
+("1×1"), as a linear layer is; `conv` mixes positions, each feature by itself
 ("depthwise").
 
 Sources: Dauphin et al. 2017, equation 1 (the gate); Kaiser et al. 2018, "Depthwise Separable
@@ -28,7 +28,7 @@ def convolve(x: Tensor, kernel: Tensor, n_before: int) -> Tensor:
     Args:
         x: `(batch, length, d_model)`.
         kernel: weights of each feature, `(d_model, kernel_size)`.
-        n_before: positions before t that y_t sees.
+        n_before: positions before t that y_t reads.
 
     Returns:
         `(batch, length, d_model)`.
@@ -45,8 +45,8 @@ class GatedConvolution(nn.Module):
     """The sublayer; it has the methods of `MultiHeadAttention` that layers call on themselves.
 
     Args:
-        d_model: width of what comes in and goes out.
-        kernel_size: positions that an output sees; odd.
+        d_model: width of the input and the output.
+        kernel_size: positions that an output reads; odd.
         bias: whether the linear maps add a bias.
     """
 
@@ -68,12 +68,12 @@ class GatedConvolution(nn.Module):
         distances: Tensor | None = None,
         n_prefix: int = 0,
     ) -> Tensor:
-        """Let each position see its neighbors.
+        """Let each position read its neighbors.
 
         Args:
             x: `(batch, length, d_model)`.
             mask: True at real positions, `(batch, 1, 1, length)`; others count as zero.
-            is_causal: position t sees no position after t.
+            is_causal: position t reads no position after t.
             rotation: not used.
             distances: not used.
             n_prefix: not used.
@@ -89,7 +89,7 @@ class GatedConvolution(nn.Module):
         return see(self, "out", self.project_out(mixed))
 
     def new_cache(self, n_prefix: int = 0) -> KVCache:
-        """What `extend` keeps of a sequence: as much as the kernel covers."""
+        """An empty cache for `extend`, which keeps as many positions as the kernel covers."""
         return KVCache(window=self.kernel_size - 1)
 
     def extend(
@@ -101,7 +101,7 @@ class GatedConvolution(nn.Module):
         distances: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        """The newest position, with those before it.
+        """Compute the newest position from itself and those before it.
 
         Args:
             x: the newest position, `(rows, 1, d_model)`.

@@ -1,8 +1,8 @@
 """Attention of all heads in one call for training on a CPU, from projections to contexts.
 
-`engine/attention.inc` computes it in float32, for processors with AVX2 or AVX-512. In torch it
-takes copies of queries, keys and values, several passes over memory that turn them by their
-positions, and a kernel made for sequences longer than sentences.
+`engine/attention.inc` computes it in float32, for processors with AVX2 or AVX-512. torch copies
+queries, keys and values, rotates them in several passes over memory, and has a kernel made for
+sequences longer than sentences.
 """
 
 from ctypes import Structure, addressof, c_char_p, c_int32, c_void_p
@@ -30,10 +30,10 @@ class _Arguments(Structure):
 
 
 class Read(NamedTuple):
-    """What is read, and how.
+    """How queries read keys and values.
 
     Attributes:
-        n_heads: heads side by side.
+        n_heads: number of heads.
         mask: True where reading is allowed, `(batch, 1, 1, k_len)`; None = everywhere.
         is_causal: position t reads no position after t.
         rotation: rotary cosines and sines of all positions, each `(length, d_k)`.
@@ -46,12 +46,12 @@ class Read(NamedTuple):
 
 
 def fits(x: Tensor, d_k: int, read: Read) -> bool:
-    """Whether `attend` can compute with projections of this.
+    """Whether `attend` can compute with projections of `x`.
 
     Args:
-        x: what queries are made from, `(batch, q_len, d_model)`.
+        x: the input of the queries, `(batch, q_len, d_model)`.
         d_k: width of queries, keys and values in one head.
-        read: what is read, and how.
+        read: how queries read keys and values.
     """
     mask, rotation = read.mask, read.rotation
     return (
@@ -101,8 +101,8 @@ def attend(queries: Tensor, memory: Tensor | None, read: Read, *, kernels: str =
         queries: their projections, `(batch, q_len, width)`; in self-attention those of queries,
             keys and values, `(batch, length, 3 * width)`.
         memory: projections of keys and values, `(batch, k_len, 2 * width)`; None = self-attention.
-        read: what is read, and how.
-        kernels: the instruction set, `avx2` or `avx512`; "" = the best here.
+        read: how queries read keys and values.
+        kernels: the instruction set, `avx2` or `avx512`; "" = the best of this processor.
 
     Returns:
         `(batch, q_len, width)`.

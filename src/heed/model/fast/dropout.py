@@ -1,8 +1,8 @@
 """Dropout of a sublayer's output and the residual sum around it: one pass over memory each way.
 
-Where the compiled library has no kernels for this processor, a random byte for each number decides
-what falls, of which a mask is kept: still an eighth of the time of a double each. Both are equal to
-`nn.Dropout` at a rate of n/256; which numbers fall differs.
+If the compiled library has no kernels for this processor, a random byte for each number decides
+whether it is dropped, and the mask is kept: an eighth of the time of a random double each. Both
+equal `nn.Dropout` at a rate of n/256, but drop other numbers.
 """
 
 from ctypes import Structure, addressof, c_char_p, c_int32, c_int64, c_uint64, c_void_p
@@ -33,7 +33,7 @@ class _Arguments(Structure):
 def drop(
     x: Tensor, residual: Tensor | None, seed: int, n_dropped: int, *, kernels: str = ""
 ) -> Tensor:
-    """residual + x ⊙ mask · 256 / (256 - n_dropped), where a hash of seed and place makes the mask.
+    """residual + x ⊙ mask · 256 / (256 - n_dropped); the mask is a hash of seed and position.
 
     Args:
         x: float32 on a CPU, of any shape but not empty.
@@ -61,7 +61,7 @@ def drop(
 class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, residual: Tensor | None, n_dropped: int) -> Tensor:
-        # From torch's generator, so that its seed decides here too.
+        # From torch's generator, so that its seed applies here too.
         ctx.how = int(torch.empty((), dtype=torch.int64).random_()), n_dropped
         return drop(x, residual, *ctx.how)
 
@@ -101,7 +101,7 @@ class Dropout(nn.Module):
         self.rate = rate
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
-        """Drop from `x`, of any shape, and add it to `residual`, of the same, if there is one."""
+        """Drop numbers of `x`, of any shape, and add `residual`, of the same shape, if given."""
         if self._is_one_pass(x):
             found: Tensor = _Dropout.apply(x, residual, self._n_dropped)  # type: ignore[no-untyped-call]
             return found
@@ -110,7 +110,7 @@ class Dropout(nn.Module):
 
     @property
     def _n_dropped(self) -> int:
-        """Of 256 numbers."""
+        """How many of 256 numbers are dropped."""
         return min(255, round(self.rate * 256)) if self.training else 0
 
     def _is_one_pass(self, x: Tensor) -> bool:

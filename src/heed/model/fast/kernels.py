@@ -7,6 +7,6 @@ from heed.machine.compiled import function
 
 @cache
 def are_here() -> bool:
-    """Whether there is a library, and AVX2 or AVX-512 for it."""
+    """Whether the library is installed and the processor has AVX2 or AVX-512."""
     found = function("heed_training_is_here", ())
     return found is not None and found() is None

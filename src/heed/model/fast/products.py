@@ -1,9 +1,9 @@
 """Float32 matrix products for training: faster on AMD processors with AVX-512, and in bfloat16.
 
 torch multiplies float32 matrices with MKL, which uses only AVX2 on AMD processors. oneDNN, the
-other library inside torch, uses AVX-512 and is as exact. Where the processor multiplies bfloat16
-several times as fast, factors are rounded to it, inside `rounded_products` only, by
-`heed.model.fast.tiles`, or else by oneDNN if there is AMX.
+other library inside torch, uses AVX-512 and is as exact. If the processor multiplies bfloat16
+several times as fast, factors are rounded to it, but only inside `rounded_products`:
+by `heed.model.fast.tiles`, or else by oneDNN if the processor has AMX.
 oneDNN compiles code for every shape and keeps it, a quarter of a megabyte each, so `linear` cuts
 the rows of a batch into pieces of a few sizes. Attention stays with MKL, because oneDNN is slower
 for many small products. On all other processors this is `F.linear`. See decisions 0013 and 0014.
@@ -23,14 +23,14 @@ from heed.machine.cpu import has_bfloat16_tiles, has_faster_onednn
 from heed.model.fast import tiles
 
 SMALLEST = 64
-"""Rows of the smallest piece; smaller products gain nothing."""
+"""Rows of the smallest piece; smaller products are not faster."""
 
 _may_round: ContextVar[bool] = ContextVar("_may_round", default=False)
 
 
 @contextmanager
 def rounded_products(*, is_on: bool = True) -> Iterator[None]:
-    """Let products round their factors to bfloat16 inside the block, gradients' products too.
+    """Let products, also those of gradients, round their factors to bfloat16 inside the block.
 
     Sums and results stay float32. On a GPU factors are rounded to TF32, which has three bits more.
     Only for some processors (`machine.cpu.has_bfloat16_products`) and GPUs.
@@ -72,8 +72,8 @@ def faster_products(n_rows: int = 0) -> Iterator[None]:
         yield
         return
     setting: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-    # "bf16" only allows bfloat16: without AMX oneDNN computes in float32. It is torch's only switch
-    # from MKL to oneDNN.
+    # "bf16" only permits bfloat16: without AMX oneDNN computes in float32. torch has no other
+    # switch from MKL to oneDNN.
     before, setting.fp32_precision = setting.fp32_precision, "bf16"
     try:
         yield
@@ -90,7 +90,7 @@ def pieces(n_rows: int) -> Iterator[slice]:
 
 
 def _in_pieces(n_rows: int, multiply: Callable[[slice], object]) -> None:
-    """Call `multiply` for each piece of rows. The switch is slow, so it is turned twice only."""
+    """Call `multiply` for each piece of rows. The switch is slow, so it is set only twice."""
     with faster_products():
         for rows in pieces(n_rows - n_rows % SMALLEST):
             multiply(rows)
@@ -128,7 +128,7 @@ class _Linear(torch.autograd.Function):
 
 
 class _LinearInTiles(torch.autograd.Function):
-    """The same in bfloat16, and max(0, x) behind it if it clamps."""
+    """The same in bfloat16, followed by max(0, x) if it clamps."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, clamps: bool) -> Tensor:

@@ -17,12 +17,12 @@ class _Turn(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         cosines, sines = ctx.saved_tensors
-        # A rotation is orthogonal: its transpose turns by the negative angles.
+        # A rotation is orthogonal: its transpose rotates by the negative angles.
         return _turn(grad, cosines, sines, -1), None, None
 
 
 def _turn(x: Tensor, cosines: Tensor, sines: Tensor, sign: int) -> Tensor:
-    """x cos + sign (-second, first) sin, for heads that lie beside each other in memory."""
+    """x cos + sign (-second, first) sin, for heads that are adjacent in memory."""
     _, n_heads, _, width = x.shape
     # All heads of a position are one row: torch needs long rows to be fast.
     rows = x.transpose(1, 2)
@@ -51,5 +51,5 @@ def turn(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
 
 
 def can_turn(x: Tensor) -> bool:
-    """Whether `turn` serves: training on a CPU, where a pass over memory costs like a product."""
+    """Whether `turn` applies: training on a CPU, where a memory pass costs as much as a product."""
     return x.requires_grad and x.device.type == "cpu" and torch.is_grad_enabled()

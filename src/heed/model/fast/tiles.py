@@ -1,9 +1,9 @@
 """Products with factors in bfloat16 for training, on tensors of torch.
 
 `engine/linear.inc` and `engine/output_layer.inc` compute them, with AMX or with AVX-512's
-instruction for bfloat16. The factors are float32 and become tiles of bfloat16 as they are
-multiplied; sums and results are float32. oneDNN does the same with AMX, but it converts every
-factor by itself, and its code is compiled for every shape.
+instruction for bfloat16. The factors are float32 and become tiles of bfloat16 during the product;
+sums and results are float32. oneDNN does the same with AMX, but it converts every factor
+separately, and it compiles code for every shape.
 Only for some processors (`machine.cpu.has_compiled_bfloat16`).
 """
 
@@ -19,7 +19,7 @@ from heed.machine.cpu import has_compiled_bfloat16
 MULTIPLE = 32
 """Widths must be multiples: the inputs of a tile."""
 LEAST_TOKENS = 64
-"""Fewer gain nothing."""
+"""With fewer it is not faster."""
 
 
 class _LinearLayer(Structure):
@@ -43,7 +43,7 @@ _OUTPUT = "heed_output_layer", (c_void_p, c_char_p, *[c_void_p] * 4)
 
 
 class Probabilities(NamedTuple):
-    """What the softmax P of the logits L = S W^T gives, all that is needed of it.
+    """The results needed from P, the softmax of the logits L = S W^T.
 
     Attributes:
         totals: log Σ e^L of each token, `(n_tokens,)`.
@@ -124,14 +124,14 @@ def linear_gradients(
     Args:
         x: `(n, n_in)`.
         weight: `(n_out, n_in)`.
-        grad: the gradient by the result, `(n, n_out)`.
+        grad: the gradient of the result, `(n, n_out)`.
         clamped: the result, `(n, n_out)`, if negative ones became 0.
-        needs: whether those by `x`, `weight` and the bias are wanted.
+        needs: whether the gradients of `x`, `weight` and the bias are wanted.
         kernels: see `linear`.
 
     Returns:
-        That by `x`, `(n, n_in)`, by `weight`, `(n_out, n_in)`, and by the bias, `(n_out,)`; None
-        where it is not wanted.
+        The gradients of `x`, `(n, n_in)`, of `weight`, `(n_out, n_in)`, and of the bias,
+        `(n_out,)`; None for those not wanted.
     """
     x, weight, grad = x.contiguous(), weight.contiguous(), grad.contiguous()
     shapes = x.shape, weight.shape, weight.shape[:1]
@@ -153,8 +153,8 @@ def probabilities(
         states: decoder states, `(n_tokens, d_model)`.
         weight: the output matrix, `(vocab_size, d_model)`.
         targets: the true next token, `(n_tokens,)`.
-        seed: chooses which small probabilities the gradients leave out; others count more instead,
-            so that they are right on average; 0 = none.
+        seed: chooses small probabilities that the gradients leave out; the others count more, so
+            that the gradients are right on average; 0 = none.
         kernels: see `linear`.
 
     Raises:
@@ -177,7 +177,7 @@ def probabilities(
 
 
 def _layer(x: Tensor, weight: Tensor) -> Any:
-    """What the library reads of a layer; it keeps nothing."""
+    """The addresses and sizes of a layer for the library, which keeps none of them."""
     sizes = len(x), *weight.shape, torch.get_num_threads()
     return byref(_LinearLayer(x.data_ptr(), weight.data_ptr(), *sizes))
 

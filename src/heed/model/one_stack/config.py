@@ -46,17 +46,17 @@ class OneStackConfig:
         attention_dropout: rate on attention weights.
         activation_dropout: rate inside the feed-forward network.
         activation: of the feed-forward network.
-        norm: LayerNorm behind each sum (`post`), in front of each sublayer (`pre`), or `none`.
+        norm: LayerNorm after each sum (`post`), before each sublayer (`pre`), or `none`.
         residual: whether a sublayer's input is added to its output.
         feed_forward: whether layers have the feed-forward network; without it `d_ff` and
-            `activation` mean nothing.
+            `activation` have no effect.
         share_layers: `all` layers of a stack have the same weights, or `none`.
         output_projection: whether heads are mixed by W^O, as in `ModelConfig`.
-        positions: how a token's place is told, as in `ModelConfig`.
+        positions: how positions are encoded, as in `ModelConfig`.
         normalize_positions: divide each row of a sinusoidal table by its length.
         max_positions: rows of a learned table of positions.
         max_distance: the largest distance with a vector of its own, for `shaw`.
-        tied: `three-way` takes the embedding table as the output matrix.
+        tied: `three-way` uses the embedding table as the output matrix.
         bias: whether the linear layers add a bias.
         scale_embedding: multiply embeddings by √d_model.
         norm_eps: ε of LayerNorm.

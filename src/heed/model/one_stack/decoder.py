@@ -34,8 +34,8 @@ class DecoderOnlyState:
     Attributes:
         caches: one a layer, keys and values of the source and of the target so far, or their sums.
         src_mask: True at real source tokens, `(rows, 1, 1, src_len)`, or None.
-        position: number of target tokens read so far, with the padding in front of them.
-        n_padded: how many of these are padding in each row, `(rows,)`; None = none in any.
+        position: number of target tokens read so far, including the padding in front of them.
+        n_padded: how many of these are padding in each row, `(rows,)`; None = no padding.
     """
 
     caches: list[Cache]
@@ -120,8 +120,8 @@ class DecoderOnly(TorchNetwork):
     def start_from(self, prompts: Tensor) -> DecoderOnlyState:
         """Read `prompts` `(rows, length)` at once; see `TorchNetwork.start_from`.
 
-        Padding goes in front, so that all rows end at one place and go on together. No token reads
-        it, and each row counts its positions from its own first token.
+        Padding is put in front, so that all rows end at the same position. No token reads it, and
+        each row counts its positions from its own first token.
         """
         length = prompts.size(1)
         n_padded = length - (prompts != self.pad_id).sum(dim=1)
@@ -138,7 +138,7 @@ class DecoderOnly(TorchNetwork):
 
     def extend(self, state: DecoderOnlyState, tokens: Tensor) -> None:
         """Advance every row by tokens `(rows, n_tokens)` at once; see `TorchNetwork.extend`."""
-        if self.window is not None:  # the cache then has what one new token reads
+        if self.window is not None:  # the cache then holds only the window of one new token
             super().extend(state, tokens)
             return
         self._extended(state, tokens)
@@ -153,7 +153,7 @@ class DecoderOnly(TorchNetwork):
             state.n_padded = state.n_padded[rows]
 
     def source_attention(self, src: Tensor, tgt_in: Tensor) -> list[Tensor]:
-        """The part of each layer's self-attention that leads from target to source."""
+        """The part of each layer's self-attention in which the target reads the source."""
         with recording(self, "self_attention.weights") as caught:
             self(src, tgt_in, padding_mask(src, self.pad_id))
         n_src = src.size(1)
@@ -164,8 +164,8 @@ class DecoderOnly(TorchNetwork):
         n_new, first, mask = tokens.size(1), state.position, None
         n_src = state.caches[0].length - first
         x = self._embedded_tgt(tokens, first if state.n_padded is None else first - state.n_padded)
-        # Rotations and distances count the padding too: what attention reads is how far apart
-        # two positions are.
+        # Rotations and distances count the padding too: attention depends only on the distance of
+        # two positions.
         rotation = self.embed.rotation(n_new, first)
         distances = self._from_side(n_new, n_src, first + n_new, first)
         state.position += n_new
@@ -187,7 +187,7 @@ class DecoderOnly(TorchNetwork):
     def _embedded_tgt(self, tokens: Tensor, offset: int | Tensor = 0) -> Tensor:
         """`(batch, length)` at positions `offset …` → `(batch, length, d_model)`.
 
-        An offset `(batch,)` is each row's own; padding stands below position 0.
+        An offset `(batch,)` has one number for each row; padding has positions below 0.
         """
         embedded = self.embed(tokens, offset, TGT_NAMES) + self.sides[TARGET]
         return see(self, "embedded_tgt", embedded)
@@ -225,7 +225,7 @@ class DecoderOnly(TorchNetwork):
 
 
 def _joined(first: Rotation | None, second: Rotation | None) -> Rotation | None:
-    """The rotations of two sequences one behind the other."""
+    """The rotations of two concatenated sequences."""
     if first is None or second is None:
         return None
     return torch.cat([first[0], second[0]]), torch.cat([first[1], second[1]])

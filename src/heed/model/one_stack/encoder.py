@@ -58,7 +58,7 @@ class EncoderOnly(TorchNetwork):
 
         Args:
             src: their ids, `(batch, src_len)`; or as many patches of images.
-            tgt_in: not used: what is predicted does not depend on earlier predictions.
+            tgt_in: not used: predictions do not depend on earlier ones.
             src_mask: True at real tokens, `(batch, 1, 1, src_len)`; None = nothing is padded.
 
         Returns:
@@ -72,7 +72,7 @@ class EncoderOnly(TorchNetwork):
         if not self.is_pooled:
             return see(self, "states", x)
         is_real = x.new_ones(x.shape[:2]) if src_mask is None else src_mask[:, 0, 0]
-        # Exact counts, also beside numbers of 16 bits.
+        # Exact counts, even if `x` has 16 bits.
         counted = is_real.to(torch.promote_types(x.dtype, torch.float32))
         shares = counted / counted.sum(dim=1, keepdim=True).clamp(min=1)
         mean = shares[:, None].to(x) @ x

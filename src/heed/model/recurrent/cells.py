@@ -1,7 +1,7 @@
 """Recurrent cells: torch's fused ones, and their equations with a name for every gate.
 
-`advance` reads a sequence with a cell. It runs the fused kernel, unless somebody listens: then it
-computes the same position by position.
+`advance` reads a sequence with a cell. It runs the fused kernel, unless there is a listener: then
+it computes the same position by position.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,14 +20,13 @@ See = Callable[[str, Tensor], Tensor]
 class Unrolled:
     """Names tensors whose positions are computed one after another.
 
-    At every position `see` gets the whole tensor, in which those to come are zero. So the last one
-    that a listener gets is complete, and what an edit does to a position is what later positions
-    are computed from.
+    At every position `see` gets the whole tensor, in which later positions are zero. So the last
+    tensor that a listener gets is complete, and later positions are computed from edited ones.
 
     Args:
-        module: that computes the tensors.
-        length: positions of the whole.
-        turn: brings positions from the order of their computation into that of the text, and back.
+        module: the module that computes the tensors.
+        length: number of positions in all.
+        turn: maps positions from the order of their computation to that of the text, and back.
     """
 
     def __init__(
@@ -42,11 +41,11 @@ class Unrolled:
         """Pass on the next positions of a tensor.
 
         Args:
-            name: of the tensor.
+            name: the tensor's name.
             new: `(…, n_new, width)`.
 
         Returns:
-            These positions, or what an edit puts in their place, `(…, n_new, width)`.
+            These positions, or those that an edit puts in their place, `(…, n_new, width)`.
         """
         if not is_heard(self.module):
             return new
@@ -55,7 +54,7 @@ class Unrolled:
         n_before, n_new = before.size(-2), new.size(-2)
         whole = F.pad(self._before[name], (0, 0, 0, self._length - n_before - n_new))
         seen = self._turn(see(self.module, name, self._turn(whole)))
-        # A view would keep the whole alive for the gradients.
+        # A view would keep the whole tensor in memory for the gradients.
         return seen.narrow(-2, n_before, n_new).clone()
 
 
@@ -132,7 +131,7 @@ def gru_cell(of_x: Tensor, of_h: Tensor, state: list[Tensor], see: See) -> list[
         state: h.
         see: gets the name and value of each gate and returns the value.
 
-    Source: Cho et al. 2014, with r behind the product with U as in cuDNN and torch.
+    Source: Cho et al. 2014, with r after the product with U as in cuDNN and torch.
     """
     (reset_x, update_x, new_x), (reset_h, update_h, new_h) = of_x.chunk(3, -1), of_h.chunk(3, -1)
     reset = see("reset_gate", torch.sigmoid(reset_x + reset_h))
@@ -171,7 +170,7 @@ EQUATIONS: Mapping[type[nn.Module], Equation] = {
 
 
 def reverse(x: Tensor, lengths: Tensor) -> Tensor:
-    """The first `lengths` `(rows,)` positions of each row of `x`, last first; the rest stays."""
+    """`x` with the first `lengths` `(rows,)` positions of each row in reverse order."""
     positions = torch.arange(x.size(1), device=x.device)
     turned = lengths[:, None] - 1 - positions
     places = torch.where(turned >= 0, turned, positions)

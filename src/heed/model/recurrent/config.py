@@ -23,13 +23,13 @@ class RecurrentConfig:
             2014).
         n_encoder_layers: recurrent layers that read the source.
         n_decoder_layers: recurrent layers that write the target.
-        bidirectional: each encoder layer also reads the source from its end, with half the width.
+        bidirectional: each encoder layer also reads the source backward, with half the width.
         attention: `none` gives the encoder's last state to every decoder step; `additive` compares
             states with a small network (Bahdanau et al. 2015), `dot` with a dot product (Luong et
             al. 2015).
         residual: encoder layers above the first add their input to their output, and the output
             layer reads c + W [s; c]; without it tanh(W [s; c]), as in the papers.
-        dropout: rate on embeddings, between layers and on what the output layer reads.
+        dropout: rate on embeddings, between layers and on the input of the output layer.
         tied: `three-way` shares source, target and output embedding, `output` the last two.
         pad_id: id of `<pad>`.
         bos_id: id of `<bos>`.

@@ -1,4 +1,4 @@
-"""The recurrent encoder–decoder: one state that passes from word to word.
+"""The recurrent encoder–decoder: one state is updated word by word.
 
 Three decoders, by `RecurrentConfig.attention`; s_t is the state of the last layer, y_t a token:
 
@@ -30,7 +30,7 @@ from heed.model.trace import see
 
 
 class EncoderLayer(nn.Module):
-    """A layer that reads the source forwards, and backwards with the other half of its width."""
+    """A layer that reads the source forward, and backward with the other half of its width."""
 
     def __init__(self, cell: Cell, d_model: int, *, is_bidirectional: bool) -> None:
         super().__init__()
@@ -46,8 +46,8 @@ class EncoderLayer(nn.Module):
             lengths: real tokens of each source, `(n_sources,)`.
 
         Returns:
-            The states, `(n_sources, src_len, d_model)`, and for each source the state after all of
-            it was read, of both directions, `(n_sources, d_model)`.
+            The states, `(n_sources, src_len, d_model)`, and the last state of each source, of both
+            directions, `(n_sources, d_model)`.
         """
         states, _ = advance(self.forwards, x)
         last = states[torch.arange(len(x), device=x.device), lengths.clamp(min=1) - 1]
@@ -61,12 +61,12 @@ class EncoderLayer(nn.Module):
 
 @dataclass
 class Memory:
-    """What the decoder keeps of the sources.
+    """The encoder's states, as the decoder reads them.
 
     Attributes:
         last: the encoder's last state, `(n_sources, d_model)`.
         states: all its states, `(n_sources, src_len, d_model)`.
-        keys: what queries are compared with, `(n_sources, src_len, d_model)`; None = no attention.
+        keys: compared with queries, `(n_sources, src_len, d_model)`; None = no attention.
         src_mask: True at real source tokens, `(n_sources, 1, src_len)`, or None.
     """
 
@@ -119,7 +119,7 @@ class Recurrent(TorchNetwork):
             EncoderLayer(cell, width, is_bidirectional=config.bidirectional)
             for _ in range(config.n_encoder_layers)
         )
-        # Below the first layer the context stands beside the token, unless it is found afterwards.
+        # The first layer reads the context beside the token, unless attention comes after it.
         n_inputs = [width if config.attention == "dot" else 2 * width]
         n_inputs += [width] * (config.n_decoder_layers - 1)
         self.decoder = nn.ModuleList(cell(n, width, batch_first=True) for n in n_inputs)
@@ -180,7 +180,7 @@ class Recurrent(TorchNetwork):
         memory = self.encode(src, src_mask)
         layers = self.first_states(memory)
         embedded = see(self, "embedded_tgt", self.scale * self.embed_tgt(tgt_in))
-        # A context found with the state before a token needs a step for each token.
+        # If the context depends on the state before a token, each token needs its own step.
         is_stepwise = self.attention == "additive"
         parts = torch.split(embedded, 1, dim=1) if is_stepwise else [embedded]
         unrolled = self._unrolled(tgt_in.size(1))
@@ -196,10 +196,10 @@ class Recurrent(TorchNetwork):
             embedded: the tokens, `(rows, length, d_model)`.
             memory: of the sources.
             layers: the state of each layer, replaced by that after the last token.
-            unrolled: name what is computed inside the layers, and last what attention computes.
+            unrolled: names the tensors of each layer, and last those of attention.
 
         Returns:
-            What the output layer reads, `(rows, length, d_model)`.
+            The input of the output layer, `(rows, length, d_model)`.
         """
         x = self.dropout(embedded)
         if self.attention == "none":
@@ -265,7 +265,7 @@ class Recurrent(TorchNetwork):
             state.memory = state.memory.of(sources)
 
     def _unrolled(self, length: int) -> list[Unrolled]:
-        """Of each layer of the decoder, and of attention, for targets of a length."""
+        """Those of each layer of the decoder and of attention, for targets of this length."""
         modules = list(self.decoder)
         if self.attention != "none":
             modules.append(self.cross_attention)

@@ -1,1 +1,1 @@
-"""Who may ask, and how often: keys, limits, and which addresses are believed."""
+"""Access control: API keys, rate limits, and client addresses behind trusted proxies."""

@@ -1,4 +1,4 @@
-"""The address of a client, also behind proxies that are trusted."""
+"""The address of a client, even behind trusted proxies."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -7,20 +7,20 @@ Network = IPv4Network | IPv6Network
 
 
 def networks_of(trusted: Sequence[str]) -> tuple[Network, ...]:
-    """Addresses or networks, parsed."""
+    """Parse addresses or networks."""
     return tuple(ip_network(each, strict=False) for each in trusted)
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) -> str:
-    """The last address that is not a trusted proxy's.
+    """The last address that does not belong to a trusted proxy.
 
-    Each proxy appends the address that it was called from, so only what trusted ones have appended
-    is believed: a client can write any others before it.
+    Each proxy appends the address that called it. Only entries from trusted proxies are believed,
+    because a client can write any others before them.
 
     Args:
-        peer: the other end of the connection.
+        peer: address of the other end of the connection.
         forwarded_for: the header X-Forwarded-For.
-        trusted: proxies.
+        trusted: networks of trusted proxies.
     """
     address = peer
     for hop in reversed([peer_of(each) for each in forwarded_for.split(",") if each.strip()]):
@@ -31,7 +31,7 @@ def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) ->
 
 
 def peer_of(spelled: str) -> str:
-    """An address without a port and brackets."""
+    """An address without its port and brackets."""
     spelled = spelled.strip()
     if spelled.startswith("["):
         return spelled[1:].partition("]")[0]
@@ -39,7 +39,7 @@ def peer_of(spelled: str) -> str:
 
 
 def bucket_of(address: str) -> str:
-    """The clients that share a limit: an IPv4 address, or the 64 bits of an IPv6 network."""
+    """The clients that share a limit: one IPv4 address, or the /64 network of an IPv6 address."""
     try:
         parsed = ip_address(address)
     except ValueError:

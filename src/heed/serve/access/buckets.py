@@ -1,4 +1,4 @@
-"""`Buckets`: what is left to each client, in memory that the processes of a server share."""
+"""`Buckets`: the remaining quota of each client, in memory shared by a server's processes."""
 
 import mmap
 import os
@@ -11,16 +11,16 @@ from collections.abc import Callable
 from hashlib import blake2b
 
 N_WAYS = 16
-"""Buckets of a set. A client may have any bucket of its set, which its name chooses."""
+"""Buckets in a set. The hash of a client's name chooses its set; any bucket of it may be used."""
 N_SETS = 1 << 13
-"""Together 131,072 buckets of 32 bytes; memory is taken only for those that are used."""
+"""Together 131,072 buckets of 32 bytes; the kernel allocates only the pages in use."""
 NAME_BYTES = 16
 
 PATIENCE_S = 0.05
-"""A change waits no longer for a process that is stopped in the middle of its own: meanwhile the
-event loop stands still."""
+"""Longest wait for the lock of a process that was stopped during a change: the event loop is
+blocked meanwhile."""
 IMPATIENT_S = 1.0
-"""After one has waited in vain, so long no other waits."""
+"""Time without waiting, in this process, after a wait has failed."""
 _PAUSE_S = 0.0005
 
 _BUCKET = struct.Struct(f"{NAME_BYTES}sdd")
@@ -28,22 +28,22 @@ _FILLING = struct.Struct(f"{NAME_BYTES}xdd")
 _SET_BYTES = N_WAYS * _BUCKET.size
 
 Filling = tuple[float, float]
-"""What was left in a bucket, and the time of that."""
+"""The level of a bucket, and the time at which it was measured."""
 
 
 class Buckets:
-    """A table of fixed size. Where a set is full, the bucket changed longest ago is forgotten.
+    """A table of fixed size. In a full set, the bucket changed longest ago is reused.
 
-    It holds no names, but hashes with a secret that is nowhere but in memory, so nobody can choose
-    names that fall into one set. A process that is killed leaves no lock behind, for the kernel
-    takes back locks of files, and at worst one bucket that is half written. For one that is stopped
-    the others wait `PATIENCE_S` at most. Then they change the bucket without the lock: of changes
-    at the same instant one may be forgotten, and the stopped process may forget those made while
-    it stood, of that one client. So a client is allowed a little too much, and never is blocked.
+    It holds no names, only hashes with a secret key in memory, so nobody can choose names that fall
+    into one set. A killed process leaves no lock behind, because the kernel releases file locks; at
+    worst it leaves one bucket half written. For a stopped process, the others wait at most
+    `PATIENCE_S`. Then they change the bucket without the lock: one of two simultaneous changes of
+    that client may be lost, and so may changes made while the process was stopped. So a client may
+    get a little more than its quota, and is never blocked.
 
     Args:
-        is_shared: processes that are forked from this one change it too.
-        n_sets: a power of 2.
+        is_shared: forked child processes change it, too.
+        n_sets: number of sets, a power of 2.
     """
 
     def __init__(self, *, is_shared: bool = False, n_sets: int = N_SETS) -> None:
@@ -54,11 +54,11 @@ class Buckets:
         self._table = mmap.mmap(self._file, n_sets * _SET_BYTES)
 
     def change(self, client: str, change: Callable[[Filling | None], Filling]) -> None:
-        """Change the bucket of a client; no other process that runs changes it meanwhile.
+        """Change the bucket of a client; no other running process changes it meanwhile.
 
         Args:
             client: any name.
-            change: what is to be in the bucket, from what is in it; None = it is a new one.
+            change: returns the new content of the bucket for the old one; None = it is new.
         """
         name = blake2b(client.encode(), digest_size=NAME_BYTES, key=self._secret).digest()
         begin = int.from_bytes(name[:4]) % self._n_sets * _SET_BYTES
@@ -71,7 +71,7 @@ class Buckets:
                 place = _BUCKET.size * _oldest(found)
             else:
                 filling = change(_FILLING.unpack_from(found, place))
-            # At once, so that who reads without the lock finds an old bucket or a new one.
+            # In one write, so that a reader without the lock finds the old bucket or the new one.
             place += begin
             self._table[place : place + _BUCKET.size] = _BUCKET.pack(name, *filling)
         finally:
@@ -79,7 +79,7 @@ class Buckets:
                 _unlock(self._file, begin)
 
     def _lock(self, begin: int) -> bool:
-        """Whether the lock of a set was got in time."""
+        """Try to lock a set; return whether it worked in time."""
         if _try_to_lock(self._file, begin):
             return True
         now = time.monotonic()
@@ -95,13 +95,13 @@ class Buckets:
 
 
 def _oldest(buckets: bytes) -> int:
-    """The number of the bucket in a set that was changed longest ago; an empty one never was."""
+    """The index of the bucket in a set that was changed longest ago; empty ones come first."""
     times = [time for _, time in _FILLING.iter_unpack(buckets)]
     return times.index(min(times))
 
 
 def _file_in_memory(size: int) -> int:
-    """The descriptor of a file without a name."""
+    """The descriptor of an anonymous file."""
     if sys.platform == "linux":
         file = os.memfd_create("heed-rates")
     else:
@@ -111,13 +111,13 @@ def _file_in_memory(size: int) -> int:
     return file
 
 
-if sys.platform != "win32":  # where there is no fork, and so nothing to share
+if sys.platform != "win32":  # Windows has no fork, so nothing to share
     import fcntl
 
     def _try_to_lock(file: int, begin: int) -> bool:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, begin)
-        except (BlockingIOError, PermissionError):  # which of them, POSIX leaves open
+        except (BlockingIOError, PermissionError):  # POSIX allows either error
             return False
         return True
 

@@ -1,4 +1,4 @@
-"""`Gate`: whether a request may be answered: its key, and how much was asked before."""
+"""`Gate`: admit or refuse a request, by its key and the client's rate limit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from heed.serve.refusal import Refusal
 from heed.serve.settings import Access, ServeSettings
 
 IN_BODY = ("api_key", "auth_key", "key", "token")
-"""Names of parameters in which clients of LibreTranslate, DeepL, Google and DeepLX send a key."""
+"""Names of parameters in which LibreTranslate, DeepL, Google and DeepLX clients send a key."""
 
 IN_AUTHORIZATION = ("bearer", "deepl-auth-key")
 
@@ -25,19 +25,19 @@ def keys_path(access: Access) -> Path:
     """The file of keys.
 
     Raises:
-        ConfigError: none is given, and this user has no home folder.
+        ConfigError: no file is given, and this user has no home folder.
     """
     return Path(access.keys_file) if access.keys_file else home() / FILE_NAME
 
 
 @dataclass(frozen=True, kw_only=True)
 class Admission:
-    """A request that was let in.
+    """An admitted request.
 
     Attributes:
         key: the name of its key; empty on a server without keys.
-        most_chars: that its key may ask for at once; 0 = no such limit.
-        headers: for the answer.
+        most_chars: characters that its key allows per request; 0 = no such limit.
+        headers: headers for the response.
     """
 
     key: str = ""
@@ -46,11 +46,11 @@ class Admission:
 
 
 class Gate:
-    """Lets requests in.
+    """Admits requests.
 
     Args:
-        settings: of the server.
-        buckets: of its clients; None = this process has its own.
+        settings: settings of the server.
+        buckets: quotas of its clients; None = this process has its own.
 
     Raises:
         ConfigError: keys are needed, and their file cannot be used.
@@ -71,17 +71,17 @@ class Gate:
         n_texts: int,
         n_chars: int,
     ) -> Admission:
-        """Let a request in, and count it.
+        """Admit a request, and count it.
 
         Args:
-            peer: address of the other end.
-            headers: of the request.
-            values: its parameters, where a key may stand.
-            n_texts: what it costs.
-            n_chars: of all its texts.
+            peer: address of the other end of the connection.
+            headers: headers of the request.
+            values: its parameters, which may include a key.
+            n_texts: number of texts, which is its cost.
+            n_chars: number of characters in all its texts.
 
         Raises:
-            Refusal: no valid key (401), too much at once (400) or too often (429).
+            Refusal: there is no valid key (401), too much text (400) or too many requests (429).
         """
         key = self._key(headers, values)
         if key and key.chars and n_chars > key.chars:
@@ -114,7 +114,7 @@ class Gate:
     def _key(self, headers: Headers, values: Mapping[str, Any]) -> Key | None:
         if self._keys is None:
             return None
-        # Also without a key the file is asked, so that every refusal takes the same time.
+        # Search even without a key, so that every refusal takes the same time.
         key = self._keys.find(key_in(headers, values))
         if key is None:
             raise Refusal(

@@ -1,6 +1,6 @@
-"""`Keys`: the keys of clients, hashed in an SQLite file; a key itself is shown once.
+"""`Keys`: the keys of clients, hashed in an SQLite file; a key is shown only once.
 
-A key is heed_NAME_SECRET: NAME finds the row, SECRET is 32 random bytes, which need no slow hash.
+A key is heed_NAME_SECRET: NAME selects the row; SECRET is 32 random bytes, so a fast hash is safe.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from pathlib import Path
 from heed.errors import ConfigError
 
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
-"""Names of keys: they stand in keys, in `heed serve keys list` and in commands."""
+"""Names of keys: they are part of keys, of `heed serve keys list` and of commands."""
 
 FILE_NAME = "keys.sqlite"
 
@@ -29,7 +29,7 @@ SELECT {_COLUMNS} FROM keys WHERE name = ?
 UNION ALL SELECT '', ?, 0.0, NULL, 0, 0, 1
 LIMIT 1
 """
-"""The key of a name, or one that opens nothing: a name that is not there takes as long."""
+"""Selects a name's key, or a dummy if there is none: a missing name takes just as long."""
 _TABLE = """
 CREATE TABLE IF NOT EXISTS keys (
     name TEXT PRIMARY KEY,
@@ -45,15 +45,15 @@ CREATE TABLE IF NOT EXISTS keys (
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """What is known of a key.
+    """The stored facts about a key.
 
     Attributes:
-        name: of whom it is for.
+        name: its name, such as the client's.
         created_at: seconds since 1970.
-        expires_at: from then on it is refused; None = never.
-        per_minute: texts a minute; 0 = no limit.
-        chars: characters of a request; 0 = the server's own limit.
-        is_revoked: it is refused.
+        expires_at: end of its validity; None = never.
+        per_minute: texts per minute; 0 = no limit.
+        chars: characters per request; 0 = the server's own limit.
+        is_revoked: whether it is refused.
     """
 
     name: str
@@ -64,15 +64,15 @@ class Key:
     is_revoked: bool
 
     def is_valid(self, now: float) -> bool:
-        """Whether it opens anything at this time."""
+        """Whether it is accepted at this time."""
         return not self.is_revoked and (self.expires_at is None or now < self.expires_at)
 
 
 class Keys:
-    """The keys in a file; made if it is missing. For one thread at a time.
+    """The keys in a file, which is created if it is missing. For one thread at a time.
 
     Args:
-        path: of the file.
+        path: the file's path.
 
     Raises:
         ConfigError: it cannot be opened or written, or is not a file of keys.
@@ -90,10 +90,10 @@ class Keys:
     def add(
         self, name: str, *, per_minute: int = 0, chars: int = 0, expires_at: float | None = None
     ) -> str:
-        """Make a key and return it; afterwards only its hash is known.
+        """Make a key and return it; only its hash is stored.
 
         Raises:
-            ConfigError: the name is taken, or not a name.
+            ConfigError: the name is taken or invalid.
         """
         if not NAME.fullmatch(name):
             raise ConfigError(
@@ -134,12 +134,12 @@ class Keys:
         return [_key(row) for row in rows]
 
     def find(self, given: str) -> Key | None:
-        """The valid key that a client has sent, or None."""
+        """The stored key that equals a client's key, or None."""
         match = _KEY.fullmatch(given)
         name, secret = match.groups() if match else ("", "")
         with self._told():
             row = self._file.execute(_FIND, (name, _NO_HASH)).fetchone()
-        # The same steps for every reason to refuse, and no time that tells how much was right.
+        # The steps are the same for every refusal, so that timing does not reveal the reason.
         is_right = hmac.compare_digest(row[1], _hash(secret))
         key = _key(row)
         is_valid = key.is_valid(time.time())

@@ -1,4 +1,4 @@
-"""`Rates`: how many texts each client may still ask for: one token bucket for each."""
+"""`Rates`: the rate limit of each client, with one token bucket for each."""
 
 import math
 import time
@@ -10,12 +10,12 @@ from heed.serve.access.buckets import Buckets, Filling
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """What became of a request.
+    """The result of a request for tokens.
 
     Attributes:
-        is_allowed: there were enough tokens, and they were taken.
-        limit: texts a minute.
-        remaining: texts that may be asked for at once now.
+        is_allowed: whether there were enough tokens; they are then taken.
+        limit: texts per minute.
+        remaining: number of texts that would be allowed now.
         reset_s: seconds until the bucket is full again.
         wait_s: seconds until this request would be allowed.
     """
@@ -27,7 +27,7 @@ class Taken:
     wait_s: int
 
     def headers(self) -> dict[str, str]:
-        """The headers of the answer."""
+        """The headers of the response."""
         found = {
             "RateLimit-Limit": str(self.limit),
             "RateLimit-Remaining": str(self.remaining),
@@ -37,14 +37,14 @@ class Taken:
 
 
 class Rates:
-    """A bucket fills evenly; a request takes as many tokens as it has texts.
+    """Token buckets: a bucket fills evenly; a request takes one token for each text.
 
-    A request larger than a full bucket is allowed when it is full, and leaves a debt.
+    A request larger than a full bucket is allowed when the bucket is full, and leaves a debt.
 
     Args:
-        burst: tokens of a full bucket, as a share of a minute's.
-        buckets: where they are kept; None = for this process only.
-        clock: seconds, the same in all processes; another one for tests.
+        burst: tokens of a full bucket, as a share of those of a minute.
+        buckets: the storage; None = for this process only.
+        clock: seconds, the same in all processes; tests replace it.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Rates:
         self._clock = clock
 
     def take(self, client: str, n_texts: int, *, per_minute: int) -> Taken:
-        """Take tokens for a request of so many texts, if there are enough."""
+        """Take `n_texts` tokens for a request, if there are enough."""
         size = max(1.0, per_minute * self._burst)
         speed = per_minute / 60
         needed = min(float(n_texts), size)

@@ -1,1 +1,1 @@
-"""Looking into served models."""
+"""Inspection of served models."""

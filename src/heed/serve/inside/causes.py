@@ -1,6 +1,6 @@
-"""What causes what in a traced sentence: run in one of the threads that search.
+"""Causal analysis of a traced sentence, run in a search thread.
 
-torch is loaded when the first of these is asked for.
+torch is imported at the first request of this kind.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,12 +21,12 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One change of a model, as a client asks for it.
+    """One change of a model, as requested by a client.
 
     Attributes:
         kind: `head`, `sublayer`, `layer`, `feature`, `position` or `patch`.
-        values: of its parameters.
-        other: of a patch, the trace that it takes the tensor from.
+        values: its parameters.
+        other: for a patch, the trace that provides the tensor.
     """
 
     kind: str
@@ -37,16 +37,16 @@ class Change:
 async def with_pair(
     service: Service, kept: Kept, run: "Callable[[Pair], Found]", options: Mapping[str, Any]
 ) -> Found:
-    """Call a function with the pair of a trace, and end it when nobody waits for it any more.
+    """Call a function with the pair of a trace, and stop it when no client waits for it.
 
     Args:
-        service: has the threads.
+        service: provides the threads.
         kept: the trace.
-        run: gets the pair.
-        options: of searches.
+        run: receives the pair.
+        options: options of searches.
 
     Raises:
-        Refusal: whatever `run` raises, as a refusal; the time is over.
+        Refusal: any error of `run`, as a refusal; or the time is over.
     """
     trace = kept.sentence
 
@@ -64,7 +64,7 @@ async def with_pair(
 
 
 def causes_of(pair: "Pair", changes: Sequence[Change]) -> "list[Cause]":
-    """The changes as `heed.explain.causes.parts` has them."""
+    """Convert the changes to classes of `heed.explain.causes.parts`."""
     return [cause for change in changes for cause in _causes(pair, change)]
 
 

@@ -1,6 +1,6 @@
-"""`Runs`: the training runs that a server shows, and the requests that it hands on to them.
+"""`Runs`: the training runs that a server shows, and the requests that it forwards to them.
 
-Clients name runs, never folders: the names are made when the server starts.
+Clients refer to runs by names that are made when the server starts, never by folders.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ TOKEN_HEADER = "X-Heed-Token"
 
 @dataclass(frozen=True)
 class _Shown:
-    """A run, read by one thread at a time."""
+    """A run, which only one thread reads at a time."""
 
     run: "TrainingRun"
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -37,13 +37,13 @@ class Runs:
     """Reads runs for clients. All methods are called in the event loop.
 
     Attributes:
-        condition: of the process: streams end when it drains.
+        condition: state of the process; streams end when it drains.
 
     Args:
-        folders: run folders; they may be empty or missing yet.
-        token: who has it may save and stop runs; empty = nobody may.
+        folders: run folders; they may be empty or not exist yet.
+        token: clients with it may save and stop runs; empty = no client may.
         is_allowed: whether clients may see runs.
-        condition: of the process.
+        condition: state of the process.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Runs:
         self._shown = _shown(folders) if folders else {}
         self._token = token
         self._is_allowed = is_allowed
-        # Cursors of another process would mean other rows.
+        # Cursors from another process would refer to other rows.
         self._instance = secrets.token_hex(4)
 
     @property
@@ -62,7 +62,7 @@ class Runs:
         return bool(self._token)
 
     async def statuses(self) -> list[dict[str, Any]]:
-        """Where each run stands, with a cursor.
+        """The status of each run, with a cursor.
 
         Raises:
             Refusal: clients may not see runs (403).
@@ -76,7 +76,7 @@ class Runs:
         ]
 
     async def whole(self, name: str) -> dict[str, Any]:
-        """All of a run, and the cursor that `news` takes.
+        """A whole run, and the cursor for `news`.
 
         Raises:
             Refusal: there is no such run (404), or clients may not see runs (403).
@@ -86,13 +86,13 @@ class Runs:
         return await self._read(name, lambda run: {**whole(run), "cursor": self._spelled(run)})
 
     async def news(self, name: str, cursor: str) -> tuple[dict[str, Any] | None, bool]:
-        """What came since a cursor, and whether a process still works on the run.
+        """The changes since a cursor, and whether a process still works on the run.
 
         Returns:
-            None instead of news if all that was read is void; and whether it is alive.
+            The changes, or None if the earlier data is invalid; and whether the run is alive.
 
         Raises:
-            Refusal: as `whole`.
+            Refusal: as in `whole`.
         """
         from heed.explain.training.report import news
 
@@ -105,7 +105,7 @@ class Runs:
         return await self._read(name, read)
 
     async def control(self, name: str, request: Request, token: str) -> None:
-        """Hand a request on to the process that trains.
+        """Forward a request to the training process.
 
         Raises:
             Refusal: the token is wrong (403), there is no such run (404), it is not training
@@ -127,7 +127,7 @@ class Runs:
             raise Refusal(503, f"The run cannot be asked: {error}", code="not_writable") from error
 
     async def _read(self, name: str, read: Callable[["TrainingRun"], Found]) -> Found:
-        """What a function finds in a run that was just refreshed, in a thread."""
+        """Refresh a run and apply a function to it, in a thread."""
         shown = self._named(name)
 
         def refreshed() -> Found:
@@ -158,7 +158,7 @@ class Runs:
         return "-".join([self._instance, *map(str, astuple(cursor_of(run)))])
 
     def _parsed(self, cursor: str) -> "Cursor | None":
-        """A cursor; None if it is not one of this process."""
+        """A parsed cursor; None if it is not from this process."""
         from heed.explain.training.report import Cursor
 
         instance, *numbers = cursor.split("-")
@@ -182,7 +182,7 @@ def _shown(folders: Sequence[str]) -> dict[str, _Shown]:
 
 
 def named(folders: Sequence[str]) -> list[tuple[str, Path]]:
-    """Folders by their own names; of two equal ones the second gets a number."""
+    """Folders with their own names; a repeated name gets a number."""
     from heed.explain.training.run import name_of
 
     found: dict[str, Path] = {}

@@ -1,4 +1,4 @@
-"""`Searches`: the last recorded searches, kept for the requests that read their distributions."""
+"""`Searches`: the latest recorded searches, kept for requests that read their distributions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from heed.explain.decoding.recorded import RecordedSearch
 
 MAX_BEAM = 64
-"""Widest beam that is recorded: a record holds numbers of the whole vocabulary for each row."""
+"""Widest beam that is recorded, because a record holds the whole vocabulary for each row."""
 KEPT_BYTES = 16 << 20
-"""Distributions in memory of each search."""
+"""Limit for the distributions of each search in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,10 +26,10 @@ class Searched:
     """A recorded search.
 
     Attributes:
-        id: by which clients ask for it.
+        id: its id for clients.
         text: the sentence.
-        direction: of which the server has found the languages.
-        vocab: of the translation.
+        direction: its languages, as resolved by the server.
+        vocab: target vocabulary.
         search: the record and its distributions.
     """
 
@@ -41,12 +41,12 @@ class Searched:
 
 
 class Searches:
-    """Records searches, and keeps the last ones. All methods are called in the event loop.
+    """Records searches and keeps the latest ones. Call all methods in the event loop.
 
     Args:
-        service: has the models.
-        is_allowed: whether clients may look into models.
-        n_kept: searches in memory.
+        service: provides the models.
+        is_allowed: whether clients may inspect models.
+        n_kept: number of searches in memory.
     """
 
     def __init__(self, service: Service, *, is_allowed: bool, n_kept: int) -> None:
@@ -64,17 +64,17 @@ class Searches:
         prefix_ids: Sequence[int] | None,
         options: Mapping[str, Any],
     ) -> Searched:
-        """Search a sentence, in one of the threads that search, and record how.
+        """Search a sentence in a search thread, and record the search.
 
         Args:
             text: the sentence.
             direction: languages and model.
-            prefix: how the translation must begin.
+            prefix: required beginning of the translation.
             prefix_ids: the same as ids, instead of `prefix`.
-            options: of decoding.
+            options: decoding options.
 
         Raises:
-            Refusal: the request is not valid, or looking into models is not allowed here.
+            Refusal: the request is not valid, or inspection is not allowed here.
         """
         self._shelf.require_allowed()
         beam_size = options.get("beam_size")
@@ -111,10 +111,10 @@ class Searches:
         return found
 
     def get(self, id: str) -> Searched:
-        """A search that was made before.
+        """An earlier search.
 
         Raises:
-            Refusal: it is not kept any more, or looking into models is not allowed here.
+            Refusal: it is no longer kept, or inspection is not allowed here.
         """
         return self._shelf.get(id)
 
@@ -129,6 +129,6 @@ class Searches:
             return kept
 
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> "Distributions":
-            return found.search.at(step)  # may search again, as all searches in these threads
+            return found.search.at(step)  # may repeat the search
 
         return await self._service.with_model(run, found.text, found.direction)

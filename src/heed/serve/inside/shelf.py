@@ -1,4 +1,4 @@
-"""`Shelf`: the last things that were made for clients, for the requests that read their parts."""
+"""`Shelf`: the latest results made for clients, kept for requests that read their parts."""
 
 import secrets
 from collections import OrderedDict
@@ -9,7 +9,7 @@ from heed.serve.refusal import Refusal
 Thing = TypeVar("Thing")
 
 MOST_BYTES = 1 << 30
-"""Of all things together, a gigabyte; the latest may have more. A trace of 500 tokens has 0.8."""
+"""Limit for all of them, a gigabyte; the latest may exceed it. A trace of 500 tokens takes 0.8."""
 
 
 def new_id() -> str:
@@ -18,13 +18,13 @@ def new_id() -> str:
 
 
 class Shelf(Generic[Thing]):
-    """Keeps the last things by their ids. All methods are called in the event loop.
+    """Keeps the latest results by their ids. Call all methods in the event loop.
 
     Args:
-        what: a thing is called in errors.
-        path: that makes one.
-        is_allowed: whether clients may look into models.
-        n_kept: things in memory.
+        what: word for a result in errors.
+        path: path of the request that makes one.
+        is_allowed: whether clients may inspect models.
+        n_kept: number of results in memory.
     """
 
     def __init__(self, what: str, path: str, *, is_allowed: bool, n_kept: int) -> None:
@@ -35,11 +35,11 @@ class Shelf(Generic[Thing]):
         self._sizes: dict[str, int] = {}
 
     def put(self, id: str, thing: Thing, *, size_bytes: int = 0) -> None:
-        """Keep a thing; those used least recently go when there are too many or they are too large.
+        """Keep a result; drop the least recently used ones if there are too many or too large ones.
 
         Args:
-            id: of `new_id`.
-            thing: is kept in any case.
+            id: from `new_id`.
+            thing: the result; it is always kept.
             size_bytes: its memory.
         """
         self._things[id] = thing
@@ -52,10 +52,10 @@ class Shelf(Generic[Thing]):
         return len(self._things) > 1 and sum(self._sizes.values()) > MOST_BYTES
 
     def get(self, id: str) -> Thing:
-        """A thing that was kept before.
+        """An earlier result.
 
         Raises:
-            Refusal: it is not kept any more, or looking into models is not allowed here.
+            Refusal: it is no longer kept, or inspection is not allowed here.
         """
         self.require_allowed()
         if id not in self._things:
@@ -68,7 +68,7 @@ class Shelf(Generic[Thing]):
         return self._things[id]
 
     def require_allowed(self) -> None:
-        """Refuse clients where looking into models is not allowed.
+        """Refuse clients if inspection is not allowed.
 
         Raises:
             Refusal: it is not (403).

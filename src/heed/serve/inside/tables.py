@@ -1,4 +1,4 @@
-"""`Tables`: embeddings and positions of served models, read once for each version of a model."""
+"""`Tables`: embeddings and positions of served models, read once per version of a model."""
 
 import asyncio
 from collections import OrderedDict
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from heed.vectors.pieces import PieceTable
 
 N_KEPT = 2
-"""Models whose embeddings are in memory."""
+"""Number of models whose embeddings are in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +26,8 @@ class Pieces:
     """The embeddings of a model and their map.
 
     Attributes:
-        tables: one, or that of the source and that of the target.
-        map: of all pieces.
+        tables: one shared table, or the source's and the target's.
+        map: map of all pieces.
     """
 
     tables: "list[PieceTable]"
@@ -39,10 +39,10 @@ class Pieces:
 
 
 class Tables:
-    """Reads tables of models. All methods are called in the event loop.
+    """Reads tables of models. Call all methods in the event loop.
 
     Args:
-        models: what is served.
+        models: the served models.
     """
 
     def __init__(self, models: Models) -> None:
@@ -65,7 +65,7 @@ class Tables:
         name = self.name_of(model)
         folder = self._models.folders[name]
         try:
-            async with self._reading:  # two readings would take twice the memory
+            async with self._reading:  # two loads at once would take twice the memory
                 version = await asyncio.to_thread(version_of, folder)
                 if version not in self._kept:
                     tables = piece_tables(await asyncio.to_thread(load_exact, folder))
@@ -86,7 +86,7 @@ class Tables:
         Args:
             model: its name; None = the first.
             n_positions: rows of a computed table; None = the usual number.
-            side: whose table.
+            side: side of the table.
 
         Raises:
             Refusal: there is no such model, it cannot be read, or it has no positions.
@@ -105,10 +105,10 @@ class Tables:
             raise refusal_of_model(error, name, folder) from error
 
     def name_of(self, model: str | None) -> str:
-        """The name of a model that is served.
+        """The name of a served model.
 
         Raises:
-            Refusal: there is none of this name.
+            Refusal: there is no model of this name.
         """
         if model is not None and model not in self._models.folders:
             raise no_model(model)

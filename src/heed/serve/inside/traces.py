@@ -1,4 +1,4 @@
-"""`Traces`: the last traces that clients asked for, kept for requests that read their tensors."""
+"""`Traces`: the latest traces made for clients, kept for requests that read their tensors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """A trace and the model it is of.
+    """A trace and its model.
 
     Attributes:
-        id: by which clients ask for it.
+        id: its id for clients.
         translator: the model.
-        target_lang: code of the language into which it translates.
+        target_lang: code of the target language.
         trace: of one sentence, or of several that were read as one batch.
     """
 
@@ -34,16 +34,16 @@ class Kept:
     @property
     def sentences(self) -> "list[Trace]":
         """A trace of each sentence."""
-        from heed.translate.trace import BatchTrace  # there is torch, for there is a trace
+        from heed.translate.trace import BatchTrace  # a trace exists, so torch is installed
 
         return self.trace.sentences if isinstance(self.trace, BatchTrace) else [self.trace]
 
     @property
     def sentence(self) -> "Trace":
-        """The trace, for what looks into one sentence.
+        """The trace, for requests that need a single sentence.
 
         Raises:
-            Refusal: it is of several.
+            Refusal: it has several sentences.
         """
         if len(self.sentences) > 1:
             sentence = "This trace is of several sentences, but one is needed. Trace it alone."
@@ -51,7 +51,7 @@ class Kept:
         return self.sentences[0]
 
     def part(self, number: int | None) -> "Trace | BatchTrace":
-        """The trace of one sentence of the batch; None = of all.
+        """The trace of one sentence of the batch; None = the whole batch.
 
         Raises:
             Refusal: there is no such sentence.
@@ -67,12 +67,12 @@ class Kept:
 
 
 class Traces:
-    """Makes traces, and keeps the last ones. All methods are called in the event loop.
+    """Makes traces and keeps the latest ones. Call all methods in the event loop.
 
     Args:
-        service: has the models.
-        is_allowed: whether clients may look into models.
-        n_kept: traces in memory.
+        service: provides the models.
+        is_allowed: whether clients may inspect models.
+        n_kept: number of traces in memory.
     """
 
     def __init__(self, service: Service, *, is_allowed: bool, n_kept: int) -> None:
@@ -90,17 +90,17 @@ class Traces:
         options: Mapping[str, Any],
         is_batch: bool = False,
     ) -> Kept:
-        """Trace a sentence, or several as one batch, in one of the threads that search.
+        """Trace a sentence, or several as one batch, in a search thread.
 
         Args:
-            texts: the sentences; one, if they are no batch.
-            translations: one for each, empty where it is the model's own.
+            texts: the sentences; only one, unless they are a batch.
+            translations: one for each; empty = the model's own.
             direction: languages and model.
-            options: of decoding.
+            options: decoding options.
             is_batch: whether the tensors get an axis of sentences.
 
         Raises:
-            Refusal: the request is not valid, or looking into models is not allowed here.
+            Refusal: the request is not valid, or inspection is not allowed here.
         """
         self._shelf.require_allowed()
         given = [text or None for text in translations]
@@ -121,15 +121,15 @@ class Traces:
         return kept
 
     def get(self, id: str) -> Kept:
-        """A trace that was made before.
+        """An earlier trace.
 
         Raises:
-            Refusal: it is not kept any more, or looking into models is not allowed here.
+            Refusal: it is no longer kept, or inspection is not allowed here.
         """
         return self._shelf.get(id)
 
     def require_allowed(self) -> None:
-        """Refuse clients where looking into models is not allowed.
+        """Refuse clients if inspection is not allowed.
 
         Raises:
             Refusal: it is not (403).

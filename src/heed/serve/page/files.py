@@ -1,6 +1,6 @@
 """The files of the page, read once and served from memory: `/` and `/page/VERSION/NAME`.
 
-VERSION is a hash of all files, so that browsers keep them for a year and still see every change.
+VERSION is a hash of all files, so browsers can cache them for a year and still see every change.
 """
 
 import gzip
@@ -22,25 +22,25 @@ MEDIA_TYPES = {
     "js": "text/javascript",
     "svg": "image/svg+xml",
 }
-"""By the end of a name. Python's own table reads the system's, and is a third of a megabyte."""
+"""Media types by suffix. Python's own table reads the system's, which takes a third of a MB."""
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""What the page may load: its own files and this server's answers, nothing else."""
+"""The page's content security policy: only its own files and this server's responses."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """A file as it is sent.
+    """A file in the form in which it is sent.
 
     Attributes:
         content: its bytes.
-        compressed: the same with gzip.
-        media_type: with the charset.
+        compressed: its bytes compressed with gzip.
+        media_type: its media type, with the charset.
         etag: quoted hash of the content.
-        cache_control: how long browsers keep it.
+        cache_control: value of the header, for caching in browsers.
     """
 
     content: bytes
@@ -52,12 +52,12 @@ class File:
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """Which screens the page has.
+    """The screens of the page.
 
     Attributes:
-        models: the translator, and those that look into models.
-        inside: those that look into models.
-        runs: the one of training runs.
+        models: show the translator and the inspection of models.
+        inside: show the inspection of models.
+        runs: show training runs.
     """
 
     models: bool = True
@@ -66,10 +66,10 @@ class Shown:
 
 
 def read_page(char_limit: int, shown: Shown = Shown()) -> tuple[str, dict[str, File]]:
-    """The version of the page and its files by name.
+    """The version of the page, and its files by name.
 
     Args:
-        char_limit: characters of the longest text that the server takes; the page counts to it.
+        char_limit: maximum length of a text in characters, for the page's counter.
         shown: the screens that the page has.
     """
     contents = {
@@ -92,7 +92,7 @@ def routes(char_limit: int, shown: Shown = Shown()) -> list[Route]:
     """The routes of the page.
 
     Args:
-        char_limit: characters of the longest text that the server takes.
+        char_limit: maximum length of a text in characters.
         shown: the screens that the page has.
     """
     version, table = read_page(char_limit, shown)

@@ -1,7 +1,7 @@
-"""The page as one HTML file, which a browser opens from a disk and which asks no network.
+"""The page as one HTML file, which a browser opens from the disk without any network access.
 
 Its modules, styles and icons are those that a server sends; `held.js` answers their requests from
-what the file holds.
+data in the file.
 """
 
 import base64
@@ -16,7 +16,7 @@ CONTENT_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; "
     "img-src data: blob:; base-uri 'none'; form-action 'none'"
 )
-"""What the file may load: what is in it."""
+"""The file's content security policy: only its own content."""
 
 _IMPORT = re.compile(r"((?:\bfrom|\bimport)\s*\(?\s*)([\"'`])\./")
 _NAMED = re.compile(r"(?:\bfrom|\bimport)\s*\(?\s*[\"']\./([\w-]+\.js)[\"']")
@@ -31,10 +31,10 @@ def single_page(
 
     Args:
         screens: their names; the first one is shown.
-        held: what `held.js` answers with, as JSON.
-        title: of the document.
-        note: what the file is, shown at its end.
-        char_limit: characters of the longest text.
+        held: the data for `held.js`, as JSON.
+        title: title of the document.
+        note: description of the file, shown at its end.
+        char_limit: maximum length of a text in characters.
     """
     static = files("heed.serve.page").joinpath("static")
     contents = {entry.name: entry.read_text("utf-8") for entry in static.iterdir()}
@@ -42,7 +42,7 @@ def single_page(
     head = [
         f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_POLICY}">',
         f'<link rel="icon" href="{_data(contents["mark.svg"], "image/svg+xml")}">',
-        "<style>.end .links { display: none; }</style>",  # there is no server to ask
+        "<style>.end .links { display: none; }</style>",  # the links need a server
         *(f'<style data-name="{name}">{contents[f"{name}.css"]}</style>' for name in styles),
         f"<script>{contents[THEME]}</script>",
         f'<script type="application/json" id="held">{_json(held)}</script>',
@@ -65,7 +65,7 @@ def single_page(
 
 
 def _modules(contents: Mapping[str, str], screens: Sequence[str]) -> dict[str, str]:
-    """Name → data URL of each module that the screens need."""
+    """Maps each module that the screens need to a data URL."""
     needed: dict[str, None] = {}
     waiting = [MAIN, "half.js", *(f"{name}.js" for name in screens)]
     while waiting:
@@ -84,7 +84,7 @@ def _data(text: str, media_type: str) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON that cannot end the element it stands in."""
+    """JSON that cannot end its HTML element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 

@@ -1,1 +1,1 @@
-"""The shapes of requests and answers: one module for each API."""
+"""The formats of requests and responses: one module for each API."""

@@ -1,6 +1,6 @@
-"""The small APIs of browser add-ons: Immersive Translate, KISS Translator, Google's two.
+"""The small APIs of browser add-ons: Immersive Translate, KISS Translator, and two of Google's.
 
-Source: the add-ons' own requests, as MTranServer answers them; Google's Cloud Translation v2.
+Source: the add-ons' own requests, and MTranServer's responses; Google's Cloud Translation v2.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ GOOGLE_TAG = "Google"
 
 
 def spell_google(refusal: Refusal, request_id: str) -> dict[str, Any]:
-    """The body of an error answer of Google's API."""
+    """The body of an error response of Google's API."""
     return {"error": {"code": refusal.status, "message": refusal.sentence}}
 
 
@@ -52,10 +52,10 @@ async def translate(
     *,
     alternatives: int = 0,
 ) -> list[Answer]:
-    """The answers to texts, whose languages are spelled in any way; empty = detected.
+    """The answers to texts whose languages may be spelled in any way; empty = detected.
 
     Raises:
-        Refusal: there are too many, or their direction is not served.
+        Refusal: there are too many texts, or the direction is not served.
     """
     libretranslate.require_within_limits(service, texts)
     codes = libretranslate.direction(service, source or AUTO, target)

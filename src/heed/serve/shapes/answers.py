@@ -9,15 +9,15 @@ from heed.text.spans import spans_of
 from heed.translate.result import Translation
 
 DIGITS = 6
-"""Decimals of a score or a probability; more would only be noise of the last bits."""
+"""Decimals of a score or a probability; further ones would be rounding noise."""
 
 
 def spelled_answers(answers: Sequence[Answer], *, details: bool) -> list[dict[str, Any]]:
-    """The answers of a request.
+    """The answers of a request as JSON values.
 
     Args:
-        answers: one a text.
-        details: also tokens and alignments.
+        answers: one per text.
+        details: include tokens and alignments.
     """
     return [_spelled_answer(answer, details=details) for answer in answers]
 
@@ -40,7 +40,7 @@ def _spelled_answer(answer: Answer, *, details: bool) -> dict[str, Any]:
 
 
 def _spelled_alternatives(answer: Answer) -> list[dict[str, Any]]:
-    """The score of an alternative is known where the text is one segment."""
+    """An alternative has a score only if the text is a single segment."""
     scores: dict[str, float] = {}
     if len(answer.segments) == 1:
         others = answer.segments[0].translation.alternatives
@@ -80,8 +80,8 @@ def spelled_segment(segment: SegmentAnswer, *, details: bool) -> dict[str, Any]:
 
 
 def spelled_tokens(translation: Translation) -> list[dict[str, Any]]:
-    """The tokens of a translation, where they stand in its text, and how probable each was."""
-    # `<eos>` has a score and no piece. Terms of a glossary are no pieces of the model: no scores.
+    """The tokens of a translation, with their positions in its text and their probabilities."""
+    # `<eos>` has a score but no piece. Glossary terms are no pieces of the model: no scores.
     scores = translation.token_scores or [math.nan] * len(translation.tokens)
     pieces = _spelled_pieces(translation.tokens, translation.text)
     return [
@@ -102,5 +102,5 @@ def _spelled_pieces(pieces: Sequence[str], text: str) -> list[dict[str, Any]]:
 
 
 def rounded(number: float | None) -> float | None:
-    """A number for JSON, which has neither NaN nor infinity."""
+    """A rounded number for JSON, which has neither NaN nor infinity."""
     return None if number is None or not math.isfinite(number) else round(number, DIGITS)

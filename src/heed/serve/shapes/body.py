@@ -1,6 +1,6 @@
 """The parameters of a request, from its query and its body: JSON, form or multipart.
 
-What the parameters must be is in `fields.py`.
+`fields.py` checks their values.
 """
 
 import json
@@ -20,17 +20,17 @@ from heed.serve.refusal import Refusal
 JSON = "application/json"
 URLENCODED = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
-_MOST_DIGITS = 400  # as many as the largest float has, and more
+_MOST_DIGITS = 400  # more than the largest float has
 MAX_FIELDS = 2000
-"""Parameters of a form; a list of texts has one for each text."""
+"""Maximum number of parameters in a form; each text of a list is one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameters:
-    """What a client sent.
+    """The parameters that a client sent.
 
     Attributes:
-        values: by name. Values of a form are lists of strings, because a name may be given again.
+        values: by name. Values of a form are lists of strings, because names may be repeated.
         files: by name.
         is_form: the values come from a form or the query, so all of them are strings.
     """
@@ -46,14 +46,14 @@ class Parameters:
 
 
 async def read_parameters(request: Request, max_bytes: int) -> Parameters:
-    """All parameters; those of the body win over those of the query.
+    """Read all parameters; those in the body override those in the query.
 
     Args:
-        request: its body is read here.
-        max_bytes: longest body.
+        request: the request; its body is read here.
+        max_bytes: maximum size of the body.
 
     Raises:
-        Refusal: the body is too long (413), of another type (415), or not what its type says (400).
+        Refusal: the body is too long (413), of another type (415), or invalid for its type (400).
     """
     query = _decoded_form(request.scope["query_string"], "The query")
     _require_plain(request.headers)
@@ -80,11 +80,11 @@ def decode_json(data: bytes) -> Any:
     """The value of a JSON text.
 
     Raises:
-        Refusal: it is not valid JSON, has a key twice, or a number or text that JSON cannot have.
+        Refusal: it is not valid JSON, repeats a key, or has a number or text that JSON forbids.
     """
     try:
         text = data.decode(json.detect_encoding(data))
-        # A byte order mark is no part of the text; some clients on Windows send one.
+        # A byte order mark is not part of the text; some clients on Windows send one.
         return _DECODER.decode(text.removeprefix("\ufeff"))
     except UnicodeDecodeError:
         raise _not_json("The body is not valid UTF-8.") from None
@@ -104,7 +104,7 @@ def _not_json(sentence: str) -> Refusal:
 def _named(value: Any) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
-    # OpenNMT's API has a list at the top; its endpoint finds it under this name.
+    # OpenNMT's API has a list at the top level; its endpoint finds it under this name.
     return {"": value}
 
 
@@ -202,11 +202,11 @@ def _require_short(headers: Headers, max_bytes: int) -> None:
 
 
 async def _whole_body(request: Request, max_bytes: int) -> bytes:
-    """A body that is read at once. Most come in one piece, for which a generator costs too much.
+    """Read a whole body. Most come in one piece, for which a generator costs too much.
 
     Raises:
         Refusal: it is too long.
-        ClientDisconnect: the client left before its end.
+        ClientDisconnect: the client disconnected before its end.
     """
     message = await request.receive()
     if not message.get("more_body", False):
@@ -217,7 +217,7 @@ async def _whole_body(request: Request, max_bytes: int) -> bytes:
 async def _limited(
     request: Request, max_bytes: int, message: Message | None = None
 ) -> AsyncGenerator[bytes, None]:
-    """The pieces of a body; `message` is the first, if it is there already."""
+    """The pieces of a body; `message` is the first one, if it has already arrived."""
     n_left = max_bytes
     while True:
         message = message or await request.receive()
@@ -230,7 +230,7 @@ async def _limited(
 
 
 def _piece(message: Message, n_left: int, max_bytes: int) -> bytes:
-    """The bytes of a message, of which no more than `n_left` may come."""
+    """The bytes of a message, which must be at most `n_left`."""
     if message["type"] == "http.disconnect":
         raise ClientDisconnect
     piece: bytes = message.get("body", b"")
@@ -240,7 +240,7 @@ def _piece(message: Message, n_left: int, max_bytes: int) -> bytes:
 
 
 def _cut_off(max_bytes: int) -> Refusal:
-    """Nobody knows how long a body is that does not say so; the connection ends here."""
+    """Refuse a body of unknown length; the connection must be closed."""
     return _too_long(max_bytes, headers={"Connection": "close"})
 
 

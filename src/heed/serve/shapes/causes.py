@@ -1,4 +1,4 @@
-"""heed's own API, the part that changes a traced model and tells what follows."""
+"""heed's own API, causal analysis: change a traced model and return the effects."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -49,7 +49,7 @@ _KINDS: dict[str, tuple[Field, ...]] = {
         _number("head", "The only one that is patched.", is_required=False),
     ),
 }
-"""By kind of change, its parameters."""
+"""Maps the kind of a change to its parameters."""
 _KIND = Field(
     name="kind", kind="word", about="What is changed.", is_required=True, choices=tuple(_KINDS)
 )

@@ -24,18 +24,18 @@ from heed.translate.glossary.glossary import Glossary
 TAG = "DeepL"
 PREFIX = "/v2"
 NEXT_PREFIX = "/v3"
-"""Of multilingual glossaries; clients read its errors alike."""
+"""Prefix of multilingual glossaries; clients read their errors in the same way."""
 UNLIMITED = 1_000_000_000_000
-"""The character limit that DeepL itself names where there is none."""
+"""The character limit that DeepL itself reports for unlimited accounts."""
 VARIANTS = {
     "EN": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),
     "PT": (("PT-BR", "Portuguese (Brazilian)"), ("PT-PT", "Portuguese (European)")),
 }
-"""DeepL's clients refuse `EN` and `PT` as a target; these they take."""
+"""DeepL's clients reject `EN` and `PT` as targets, but accept these."""
 
 
 def spell(refusal: Refusal, request_id: str) -> dict[str, Any]:
-    """The body of an error answer."""
+    """The body of an error response."""
     return {"message": refusal.sentence}
 
 
@@ -158,7 +158,7 @@ UNSUPPORTED = (
     "translation_memory_id",
     "translation_memory_threshold",
 )
-"""Parameters that would change a translation in a way that heed cannot."""
+"""Parameters whose effect on a translation heed does not support."""
 
 
 async def _translate(service: Service, asked: Asked) -> dict[str, Any]:
@@ -193,7 +193,7 @@ async def _translate(service: Service, asked: Asked) -> dict[str, Any]:
 
 @dataclass(kw_only=True)
 class Usage:
-    """What was translated through this API since the process started.
+    """The usage of this API since the process started.
 
     Attributes:
         n_chars: characters of all texts.
@@ -208,7 +208,7 @@ async def _usage(service: Service, asked: Asked) -> dict[str, Any]:
 
 
 async def find_terms(service: Service, asked: Asked, source: str, target: str) -> Glossary | None:
-    """The terms of the glossaries of a request, if it names any."""
+    """The terms of a request's glossaries, or None."""
     id, ids = asked.values["glossary_id"], asked.values["glossary_ids"]
     if id and ids:
         raise _wrong("glossary_ids", "'glossary_ids' cannot be used together with 'glossary_id'.")
@@ -227,7 +227,7 @@ async def find_terms(service: Service, asked: Asked, source: str, target: str) -
 
 
 def base_pair(source: str, target: str) -> Pair:
-    """The codes of a direction as glossaries have them: without region, in small letters."""
+    """The codes of a direction in the form of glossaries: without region, in lower case."""
     return spelled_base(source).lower(), spelled_base(target).lower()
 
 
@@ -252,10 +252,10 @@ def _format(values: Mapping[str, Any]) -> tuple[Format, Split]:
 
 
 def refuse_unsupported(asked: Asked) -> None:
-    """Refuse parameters whose effect heed does not have.
+    """Refuse parameters that heed does not support.
 
     Raises:
-        Refusal: names one that was given.
+        Refusal: names such a parameter.
     """
     for name in UNSUPPORTED:
         if asked.given.values.get(name) not in (None, "", [], [""]):
@@ -303,7 +303,7 @@ _NOT_SERVED = {
 
 
 def spelled_base(code: str) -> str:
-    """A code as DeepL names a source language: without region, in capitals."""
+    """A code in DeepL's form for source languages: without region, in upper case."""
     return code.replace("_", "-").partition("-")[0].upper()
 
 

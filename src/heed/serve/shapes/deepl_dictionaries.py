@@ -49,11 +49,11 @@ DICTIONARY = (
 
 
 def read_dictionary(service: Service, values: Mapping[str, Any]) -> tuple[Pair, Terms]:
-    """The direction and the terms of a dictionary that a client sent.
+    """The direction and the terms of a client's dictionary.
 
     Args:
         service: serves the direction.
-        values: of the fields of `DICTIONARY`.
+        values: values of the fields of `DICTIONARY`.
 
     Raises:
         Refusal: the direction is not served, or the entries are not terms and translations (400);
@@ -70,7 +70,7 @@ def read_dictionary(service: Service, values: Mapping[str, Any]) -> tuple[Pair, 
 
 
 def require_few(service: Service, terms: Terms) -> None:
-    """Refuse a dictionary with more terms than the server keeps.
+    """Refuse a dictionary with more terms than the server allows.
 
     Raises:
         Refusal: it has more (413).
@@ -93,7 +93,7 @@ def _read_terms(entries: str, entries_format: str) -> Terms:
         terms = Glossary(rows).entries
     except DataError as error:
         raise Refusal(400, str(error), code="wrong_value", field="entries") from None
-    # CSV may have the languages of each entry behind it, which are those of the glossary.
+    # CSV entries may end with their two languages, which are those of the glossary.
     longer = [line for line, *_, rest in rows if rest and entries_format == "tsv"]
     if longer:
         sentence = f"Line {longer[0]} of the glossary has more than two columns."
@@ -102,7 +102,7 @@ def _read_terms(entries: str, entries_format: str) -> Terms:
 
 
 def spelled_terms(terms: Terms) -> str:
-    """Tab-separated; a tab inside a term, which only CSV can give, is a blank."""
+    """Tab-separated; a tab inside a term, which only CSV allows, becomes a blank."""
     return "\n".join(
         "\t".join(each.replace("\t", " ") for each in entry) for entry in terms.items()
     )

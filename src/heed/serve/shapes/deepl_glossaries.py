@@ -1,6 +1,6 @@
 """Glossaries of one direction in DeepL's API, `/v2/glossaries`: create, list, get, delete, entries.
 
-A glossary that `/v3/glossaries` gave more dictionaries is not shown here.
+A glossary that got more dictionaries through `/v3/glossaries` is not shown here.
 """
 
 import asyncio

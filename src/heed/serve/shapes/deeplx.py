@@ -1,4 +1,4 @@
-"""DeepLX's API, for the add-ons and apps that ask a server of their own for DeepL's answers.
+"""DeepLX's API, for add-ons and apps that request DeepL translations from a custom server.
 
 Source: OwO-Network/DeepLX, `service/service.go`.
 """
@@ -17,14 +17,14 @@ from heed.serve.shapes.style import Style
 
 TAG = "DeepLX"
 PATHS = ("/deeplx", "/deeplx/translate")
-"""Some clients add the second part to the address that they are given."""
+"""Paths; some clients append the second part to the configured address."""
 N_ALTERNATIVES = 3
 MAX_ID = 2**53 - 1
-"""The largest whole number that JavaScript keeps as it is."""
+"""The largest integer that JavaScript represents exactly."""
 
 
 def spell(refusal: Refusal, request_id: str) -> dict[str, Any]:
-    """The body of an error answer."""
+    """The body of an error response."""
     return {"code": refusal.status, "message": refusal.sentence}
 
 

@@ -1,4 +1,4 @@
-"""Languages as requests name them, and texts that need no translation."""
+"""Language codes in requests, and texts that need no translation."""
 
 from typing import Literal
 
@@ -8,11 +8,11 @@ from heed.serve.service import Service
 
 
 class NotServedError(Exception):
-    """A language or a direction that is not served; each API says so in its own words.
+    """A language or direction that is not served; each API words this error itself.
 
     Args:
-        wrong: what is not served.
-        source: as the client wrote it; for a direction, the served code.
+        wrong: the part that is not served.
+        source: the code as sent by the client; for a direction, the served code.
         target: likewise.
     """
 
@@ -29,9 +29,9 @@ def resolve_direction(service: Service, source: str, target: str) -> tuple[str, 
     """The served codes of both languages; the source may be `AUTO`.
 
     Args:
-        service: has the languages.
-        source: as a client wrote it.
-        target: as a client wrote it.
+        service: provides the languages.
+        source: code as sent by a client.
+        target: code as sent by a client.
 
     Raises:
         NotServedError: a language is not served, or the direction is not.
@@ -52,7 +52,7 @@ async def translate_or_keep(service: Service, request: Request) -> list[Answer]:
     """The answers to a request; a text already in the target language is its own translation.
 
     Raises:
-        Refusal: of the service.
+        Refusal: from the service.
     """
     if request.source == request.target:
         return [Answer(text=text, source=request.source, model="") for text in request.texts]

@@ -1,4 +1,4 @@
-"""What the server says of itself: `/openapi.json`, LibreTranslate's `/spec`, and `/docs`."""
+"""The API documentation: `/openapi.json`, LibreTranslate's `/spec`, and `/docs`."""
 
 import json
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""What the page may load: its own files and this server's answers, nothing else."""
+"""The page's content security policy: only its own files and this server's responses."""
 
 
 def endpoints(documented: Sequence[Endpoint]) -> tuple[Endpoint, ...]:
-    """The endpoints that describe these and themselves."""
+    """The endpoints that document the given ones and themselves."""
     files_of_page = {name: _read(name) for name in MEDIA_TYPES}
 
     async def show_page(service: Service, asked: Asked) -> Response:

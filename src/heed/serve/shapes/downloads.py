@@ -1,4 +1,4 @@
-"""Translated files that wait to be fetched: in a folder, for a time, under names nobody guesses."""
+"""Translated files to be fetched: stored in a folder for a limited time, under random names."""
 
 import re
 import time
@@ -17,10 +17,10 @@ OWN_USER_ONLY = 0o700
 
 
 class Downloads:
-    """Files that wait. Processes share them.
+    """Stored files, shared by all processes.
 
     Args:
-        settings: where, how many and how long.
+        settings: folder, maximum number and lifetime.
 
     Methods raise `Refusal` (503) if the folder cannot be used.
     """
@@ -29,15 +29,15 @@ class Downloads:
         self._settings = settings
 
     def keep(self, name: str, content: bytes, *, lock: str = "") -> str:
-        """Keep a file, and forget those that are too old or too many.
+        """Store a file, and delete files that are too old or too many.
 
         Args:
-            name: of the file, without folders.
+            name: name of the file, without folders.
             content: its bytes.
-            lock: hexadecimal hash of a secret, without which it cannot be fetched.
+            lock: hexadecimal hash of a secret that is required to fetch it.
 
         Returns:
-            A name to fetch it by.
+            A name for fetching it.
         """
         kept = f"{uuid.uuid4().hex}{f'-{lock}' if lock else ''}.{name}"
         try:
@@ -51,7 +51,7 @@ class Downloads:
         return kept
 
     def read(self, name: str) -> tuple[str, bytes] | None:
-        """The file's own name and its bytes; None if there is none of this name."""
+        """The file's original name and its bytes; None if it does not exist."""
         if not _NAME.fullmatch(name):
             return None
         path = self._folder() / name
@@ -65,7 +65,7 @@ class Downloads:
             raise _unusable() from error
 
     def find(self, id: str, lock: str) -> str | None:
-        """The name of a file that was kept with a lock; None if there is none."""
+        """The name of a file that was stored with this lock; None if it does not exist."""
         prefix = f"{id}-{lock}."
         try:
             names = [path.name for path in self._folder().iterdir()]

@@ -1,4 +1,4 @@
-"""heed's own API, the part that shows positions and embeddings: tables, maps, neighbors."""
+"""heed's own API, positions and embeddings: tables, maps, neighbors."""
 
 import base64
 from typing import TYPE_CHECKING, Any
@@ -38,7 +38,7 @@ def _word(name: str, about: str, example: str) -> Field:
 
 
 def _tables(asked: Asked) -> Tables:
-    """The tables of the served models, where looking into models is allowed."""
+    """The tables of the served models, if inspection is allowed."""
     traces_of(asked).require_allowed()
     tables: Tables = asked.http.app.state.tables
     return tables
@@ -132,10 +132,10 @@ async def _vectors(asked: Asked) -> "WordVectors":
 
 
 def _known(vectors: "WordVectors", word: str, field: str) -> str:
-    """A piece for what a person typed.
+    """The piece for a word that a user typed.
 
     Raises:
-        Refusal: there is none.
+        Refusal: there is no such piece.
     """
     from heed.vectors.pieces import as_piece
 
@@ -148,7 +148,7 @@ def _known(vectors: "WordVectors", word: str, field: str) -> str:
 
 
 def _packed(values: NDArray[np.float32]) -> str:
-    """Numbers of 32 bits, little-endian, in base64."""
+    """Numbers as float32, little-endian, in base64."""
     return base64.b64encode(values.astype("<f4").tobytes()).decode()
 
 

@@ -1,6 +1,6 @@
-"""`Endpoint`: one method of one path: its parameters, its answer, and the function that answers.
+"""`Endpoint`: one method of one path, with its parameters, its response and its handler.
 
-Routes and the OpenAPI document are made from these rows, so they cannot differ.
+Routes and the OpenAPI document are both generated from these objects, so they agree.
 """
 
 import asyncio
@@ -26,29 +26,29 @@ from heed.serve.shapes.style import Style
 from heed.serve.work.deadline import Deadline
 
 TIMEOUT = "X-Timeout"
-"""Header in which a client says how many seconds its answer is worth waiting for."""
+"""Header in which a client gives the number of seconds that it waits for the response."""
 
 _SECONDS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 
 WHEN_LEFT = "when_left"
-"""What heed's own connection calls, in a request's state, the function that is given another to
-call when the client leaves. It costs less than a task that waits for that."""
+"""Key, in a request's state, of a function of heed's own connection. It takes a callback to run
+when the client leaves, which costs less than a task that waits for that."""
 
 CLIENT_CLOSED_REQUEST = 499
-"""Nobody reads this answer: the client has gone."""
+"""The client has disconnected, so nobody reads this response."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What an endpoint was asked.
+    """A request to an endpoint.
 
     Attributes:
-        values: of its fields, by name; all are there.
-        given: as the client sent them.
+        values: values of all its fields, by name.
+        given: the parameters as sent by the client.
         http: headers, path and address.
         key: name of the client's key; empty on a server without keys.
-        most_chars: that the key may ask for at once; 0 = no limit of its own. For what is read
-            later than the fields, such as a file; the gate has looked at these.
+        most_chars: the key's limit of characters; 0 = no own limit. For text that is read later,
+            such as a file; the gate has already checked the fields.
     """
 
     values: Mapping[str, Any]
@@ -59,7 +59,7 @@ class Asked:
 
 
 Handler = Callable[[Service, Asked], Awaitable[Any]]
-"""Answers with a value for JSON, or a `Response`."""
+"""A function that returns a JSON value or a `Response`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,20 +67,20 @@ class Endpoint:
     """One method of one path.
 
     Attributes:
-        method: of HTTP.
-        path: with `{name}` for what the client chooses.
-        handler: answers.
-        style: of errors.
-        summary: what it does, one sentence.
+        method: HTTP method.
+        path: path, with `{name}` for a variable part.
+        handler: computes the response.
+        style: format of errors.
+        summary: description in one sentence.
         tag: the API it belongs to.
         fields: its parameters.
-        answer: JSON Schema of the answer.
-        media_type: of the answer.
-        status: of a good answer.
-        body: JSON Schema of a body that is no object, and so has no fields.
-        texts_of_body: the texts for a model in such a body; it may not be what `body` says.
-        example: such a body.
-        is_private: it is only for clients with a key, although it is a GET without parameters.
+        answer: JSON Schema of the response.
+        media_type: media type of the response.
+        status: status of a successful response.
+        body: JSON Schema of a body that is not an object, and so has no fields.
+        texts_of_body: returns the texts for a model in such a body, which may be invalid.
+        example: an example of such a body.
+        is_private: needs a key even if it is a GET without parameters.
     """
 
     method: str
@@ -100,15 +100,15 @@ class Endpoint:
 
     @property
     def needs_key(self) -> bool:
-        """Whether it is only for clients with a key, where the server asks for keys.
+        """Whether it needs a key on a server with keys.
 
-        A GET without parameters says nothing but what the server is.
+        A GET without parameters only describes the server, so it needs none.
         """
         return self.is_private or self.method != "GET" or bool(self.fields)
 
 
 def routes_of(endpoints: Sequence[Endpoint], service: Service) -> list[Route]:
-    """One route for each path, which knows all methods of the path."""
+    """One route for each path, which handles all its methods."""
     paths = {endpoint.path: None for endpoint in endpoints}
     return [
         _route(path, [endpoint for endpoint in endpoints if endpoint.path == path], service)
@@ -122,7 +122,7 @@ def _route(path: str, endpoints: Sequence[Endpoint], service: Service) -> Route:
 
 
 class _Path:
-    """The ASGI application of one path. As a function it would get a second handler of errors."""
+    """The ASGI application of one path. A function would get a second error handler."""
 
     def __init__(self, by_method: Mapping[str, Endpoint], service: Service) -> None:
         self._by_method = by_method
@@ -158,7 +158,7 @@ async def _answer(http: HttpRequest, endpoint: Endpoint, service: Service) -> Re
 def _admit(
     http: HttpRequest, endpoint: Endpoint, given: Parameters, values: Mapping[str, Any]
 ) -> Admission:
-    """Ask the gate."""
+    """Check the request with the gate."""
     gate: Gate = http.app.state.gate
     texts = texts_for_model(endpoint.fields, values)
     if endpoint.texts_of_body is not None:
@@ -173,7 +173,7 @@ def _admit(
 
 
 def _within_own_time(http: HttpRequest) -> AbstractAsyncContextManager[None]:
-    """A block that ends when the time is over that the client itself has set."""
+    """A block with the time limit that the client has set."""
     given = http.headers.get(TIMEOUT)
     if given is None:
         return nullcontext()
@@ -194,7 +194,7 @@ def _most_bytes(endpoint: Endpoint, service: Service) -> int:
 
 
 async def _while_connected(http: HttpRequest, work: Awaitable[Any]) -> Any:
-    """The result of `work`, which is canceled when the client closes the connection."""
+    """The result of `work`, which is canceled if the client disconnects."""
     working = asyncio.current_task()
     assert working is not None
     has_left = False
@@ -217,7 +217,7 @@ async def _while_connected(http: HttpRequest, work: Awaitable[Any]) -> Any:
 
 
 def _call_when_left(http: HttpRequest, leave: Callable[[], object]) -> Callable[[], object]:
-    """Call a function when the client leaves; return what ends that."""
+    """Call a function when the client leaves; return a function that stops this."""
     when_left = http.scope["state"].pop(WHEN_LEFT, None)
     if when_left is not None:
         when_left(leave)
@@ -232,12 +232,12 @@ def _call_when_left(http: HttpRequest, leave: Callable[[], object]) -> Callable[
 
 
 def request_id(http: HttpRequest) -> str:
-    """The id that the answer and the log of a request share; empty where there is none."""
+    """The id of a request in its response and in the log; empty if there is none."""
     return str(getattr(http.state, "request_id", ""))
 
 
 def error_response(refusal: Refusal, http: HttpRequest, style: Style) -> Response:
-    """An error, spelled as the API of the path spells it."""
+    """An error response in the format of the path's API."""
     body = style.spell(refusal, request_id(http))
     status = style.statuses.get(refusal.status, refusal.status)
     return JsonAnswer(body, status, headers=refusal.headers)

@@ -1,4 +1,4 @@
-"""Server-sent events: an answer whose parts are sent as soon as they are there.
+"""Server-sent events: a response whose parts are sent as soon as they are ready.
 
 Source: HTML Standard, section 9.2, server-sent events.
 """
@@ -17,7 +17,7 @@ from heed.serve.shapes.style import Style
 
 HEADERS = {
     "Cache-Control": "no-store",
-    # nginx would keep the events until the answer is complete.
+    # Without this, nginx would buffer the events until the response is complete.
     "X-Accel-Buffering": "no",
 }
 
@@ -35,23 +35,23 @@ class Event:
     data: Any
 
     def encode(self) -> bytes:
-        """As it is sent. JSON has no line break, so the data is one line."""
+        """The event in wire format. JSON has no line break, so the data is one line."""
         data = json.dumps(self.data, ensure_ascii=False, separators=(",", ":"))
         return f"event: {self.name}\ndata: {data}\n\n".encode()
 
 
 async def event_stream(asked: Asked, style: Style, events: AsyncGenerator[Event]) -> Response:
-    """An answer of events.
+    """A response of events.
 
-    It waits for the first one, so that what is refused before is refused with its own status.
+    It waits for the first event, so that an earlier refusal gets its own HTTP status.
 
     Args:
         asked: the request.
-        style: of an event `error`, when the answer has begun and cannot be finished.
+        style: format of the event `error`, for a response that has begun and fails.
         events: at least one.
 
     Raises:
-        Refusal: before the first event.
+        Refusal: if it is raised before the first event.
     """
     first = await anext(events)
 

@@ -1,4 +1,4 @@
-"""`Field`: a parameter of an endpoint: checks what came, and is a line of the documentation."""
+"""`Field`: a parameter of an endpoint, for checking its value and for the documentation."""
 
 import math
 import re
@@ -25,7 +25,7 @@ Kind = Literal[
     "objects",
     "file",
 ]
-"""`texts`: one or a list. `word`: a name or a code. `words`: a list, or one with commas."""
+"""`texts`: one or a list. `word`: a name or a code. `words`: a list, or comma-separated."""
 
 MEANINGS: dict[Kind, str] = {
     "text": "text",
@@ -43,7 +43,7 @@ MEANINGS: dict[Kind, str] = {
 _TEXT_KINDS = ("text", "texts")
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
 MAX_WORD_CHARS = 1000
-"""Longest name, code or list of names."""
+"""Maximum length of a name, a code or a list of names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,17 +51,17 @@ class Field:
     """A parameter.
 
     Attributes:
-        name: as the client spells it.
-        kind: what it holds.
-        about: what it does, one sentence.
+        name: its name in requests.
+        kind: kind of its value.
+        about: description in one sentence.
         is_required: the request is refused without it; for a text, also if it is empty.
-        default: its value where it is not given.
-        choices: the words it may be; any if empty.
+        default: its value if it is not given.
+        choices: the allowed words; empty = any.
         low: the smallest number.
         high: the largest number.
-        example: a value, for the documentation.
-        names_stored: it names something that the server keeps; the answer is 404 without that.
-        is_for_model: a model reads it, if it is text; so it counts for the limits of a key.
+        example: a value for the documentation.
+        names_stored: it names an object that the server stores; the response is 404 without it.
+        is_for_model: a model reads its text, so it counts toward the limits of a key.
     """
 
     name: str
@@ -94,25 +94,25 @@ TARGET = Field(
 
 
 def example_of(fields: Sequence[Field]) -> dict[str, Any]:
-    """A request that is answered by every server which translates its languages."""
+    """A request that works on every server with these languages."""
     return {each.name: each.example for each in fields if each.example is not None}
 
 
 def take(fields: Sequence[Field], given: Parameters, style: Style) -> dict[str, Any]:
-    """The value of each field, in its type. What no field names is ignored.
+    """The value of each field, in its type. Unknown parameters are ignored.
 
     Raises:
-        Refusal: a field is missing or not what it must be.
+        Refusal: a field is missing or invalid.
     """
     return {each.name: _value_of(each, given, style) for each in fields}
 
 
 def texts_for_model(fields: Sequence[Field], values: Mapping[str, Any]) -> list[list[str]]:
-    """The texts that a model is to read, those of each field in a list.
+    """The texts for a model, one list for each field.
 
     Args:
-        fields: of a request.
-        values: theirs, as `take` returns them.
+        fields: fields of a request.
+        values: their values, from `take`.
     """
     return [
         as_list(value)
@@ -122,7 +122,7 @@ def texts_for_model(fields: Sequence[Field], values: Mapping[str, Any]) -> list[
 
 
 def as_list(texts: str | list[str]) -> list[str]:
-    """The value of a field of texts, one text as a list of one."""
+    """The value of a field of texts, with a single text as a list of one."""
     return texts if isinstance(texts, list) else [texts]
 
 
@@ -151,7 +151,7 @@ def _value_of(field: Field, given: Parameters, style: Style) -> Any:
 
 
 def meaning(field: Field) -> str:
-    """What a field must be, in words."""
+    """The valid values of a field, in words."""
     if field.choices:
         return f"one of {', '.join(field.choices)}"
     words = MEANINGS[field.kind]
@@ -169,7 +169,7 @@ def _is_allowed(field: Field, value: Any) -> bool:
 
 
 def _require_whole_characters(field: Field, value: Any, style: Style) -> None:
-    """No file and no answer could hold half of a character."""
+    """Refuse lone surrogates: neither files nor responses can hold them."""
     texts = value if isinstance(value, list) else [value]
     if not all(is_unicode(text) for text in texts if isinstance(text, str)):
         sentence = style.wrong.format(name=field.name, meaning="valid Unicode")

@@ -1,6 +1,6 @@
 """The API of HCFY (划词翻译), an add-on that names languages in Chinese.
 
-Source: its requests as LinguaSpark and MTranServer answer them.
+Source: its requests, and the responses of LinguaSpark and MTranServer.
 """
 
 from dataclasses import replace
@@ -52,12 +52,12 @@ NAMES = {
     "zh": "中文(简体)",
     "zh-Hant": "中文(繁体)",
 }
-"""Names that the add-on has for languages, by code; for others it is asked by code."""
+"""The add-on's names of languages, by code; it uses codes for other languages."""
 CODES = {name: code for code, name in NAMES.items()}
 
 
 async def _hcfy(service: Service, asked: Asked) -> dict[str, Any]:
-    """The first language is wanted, the second if the text is in the first."""
+    """Translate into the first language, or into the second if the text is in the first."""
     text, wanted = asked.values["text"], asked.values["destination"]
     if not wanted:
         missing = addons.STYLE.missing.format(name="destination")

@@ -1,16 +1,16 @@
-"""`JsonAnswer`: an answer in JSON."""
+"""`JsonAnswer`: a response in JSON."""
 
 import json
 from typing import Any
 
 from starlette.responses import Response
 
-# Made once: Starlette's own class makes an encoder for each answer.
+# Made once: Starlette's own class creates an encoder for each response.
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 class JsonAnswer(Response):
-    """A value of JSON."""
+    """A response with a JSON value."""
 
     media_type = "application/json"
 

@@ -1,4 +1,4 @@
-"""LibreTranslate's API, at the root: `/translate` and what belongs to it.
+"""LibreTranslate's API, at the root: `/translate` and related paths.
 
 Source: LibreTranslate 1.9.6, `app.py`.
 """
@@ -18,15 +18,15 @@ from heed.serve.shapes.style import Style
 
 TAG = "LibreTranslate"
 MAX_CODE_CHARS = 35
-"""Longest language code, by RFC 5646, section 4.4.1; a message repeats no more."""
+"""Longest language code, by RFC 5646, section 4.4.1; messages repeat at most this much."""
 N_DETECTED = 3
-"""Languages that `/detect` names at most."""
+"""Maximum number of languages in a response of `/detect`."""
 ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
-"""What LibreTranslate calls languages whose models have other codes."""
+"""LibreTranslate's codes for languages whose models have other codes."""
 
 
 def spell(refusal: Refusal, request_id: str) -> dict[str, Any]:
-    """The body of an error answer."""
+    """The body of an error response."""
     return {"error": refusal.sentence}
 
 
@@ -110,7 +110,7 @@ def _spelled(
 
 
 def require_within_limits(service: Service, texts: Sequence[str], *, n_others: int = 0) -> None:
-    """Refuse more than the server takes.
+    """Refuse a request that exceeds the server's limits.
 
     Raises:
         Refusal: there are too many texts, characters or alternatives.
@@ -184,7 +184,7 @@ async def _languages(service: Service, asked: Asked) -> list[dict[str, Any]]:
         {
             "code": spelled_code(language.code),
             "name": language.name,
-            # LibreTranslate offers every language as its own target, and answers with the text.
+            # LibreTranslate lists every language among its own targets, and echoes such texts.
             "targets": sorted({spelled_code(code) for code in (language.code, *language.targets)}),
         }
         for language in service.all_languages().values()
@@ -244,7 +244,7 @@ ENDPOINTS = (
         style=STYLE,
         tag=TAG,
         summary="List the languages, and into which each is translated.",
-        # Not a reference: Swagger, which has this too, keeps shared schemas in another place.
+        # Not a reference, because Swagger, which has this too, keeps shared schemas elsewhere.
         answer=schemas.listed(schemas.SHARED["Language"]),
     ),
     Endpoint(

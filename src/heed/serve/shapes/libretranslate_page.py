@@ -1,4 +1,4 @@
-"""What LibreTranslate's own page asks for: `/frontend/settings`, and `/suggest`.
+"""Requests of LibreTranslate's own page: `/frontend/settings`, and `/suggest`.
 
 Source: LibreTranslate 1.9.6, `app.py`.
 """
@@ -26,12 +26,12 @@ from heed.serve.shapes.libretranslate import (
 from heed.serve.shapes.storage import Storage
 
 TIMEOUT_MS = 500
-"""How long LibreTranslate's page waits after a keystroke."""
+"""The time that LibreTranslate's page waits after a keystroke."""
 
 
 async def _settings(service: Service, asked: Asked) -> dict[str, Any]:
     settings = service.settings
-    # The first that another language is translated into.
+    # The first language that is a target of another one.
     target = next(code for each in service.languages() for code in each.targets)
     return {
         "charLimit": settings.limits.chars,

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of all endpoints, made from their table."""
+"""The OpenAPI 3.1 document of all endpoints, generated from their table."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ OF_CONNECTIONS = {
     408: "The request took too long to arrive.",
     431: "The request line and headers are too long.",
 }
-"""Written before a request has a path, so in one shape for all APIs."""
+"""Errors before a request has a path, so they have the same format for all APIs."""
 WITH_BODY = ("POST", "PUT", "PATCH")
 """Methods whose parameters are in a body."""
 _PLACEHOLDER = re.compile(r"{(\w+)}")
@@ -78,7 +78,7 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
                 "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
             },
         },
-        # The empty one: a server that only programs on its own machine reach asks for no key.
+        # The empty one is for a server that only programs on its own machine can reach: no key.
         "security": [{}, {"bearer": []}, {"deepl": []}, {"header": []}],
     }
 
@@ -114,7 +114,7 @@ def _body(endpoint: Endpoint) -> dict[str, Any]:
         "required": [each.name for each in endpoint.fields if each.is_required],
     }
     kinds = {each.kind for each in endpoint.fields}
-    # A form has strings only, and JSON has no files.
+    # A form can send only strings, and JSON cannot send files.
     media_types = [MULTIPART] if "file" in kinds else [JSON]
     if not kinds & {"file", "object", "objects"}:
         media_types.append(URLENCODED)
@@ -164,7 +164,7 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _errors(endpoint: Endpoint) -> dict[int, str]:
-    """What an error answer of the application means, by its status."""
+    """Descriptions of the application's error responses, by status."""
     found = dict(ERRORS)
     if "{" in endpoint.path or any(each.names_stored for each in endpoint.fields):
         found[404] = NOT_THERE

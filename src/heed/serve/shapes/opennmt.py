@@ -17,7 +17,7 @@ TAG = "OpenNMT"
 
 
 def spell(refusal: Refusal, request_id: str) -> dict[str, Any]:
-    """The body of an error answer. OpenNMT-py sends it with status 200."""
+    """The body of an error response. OpenNMT-py sends it with status 200."""
     return {"error": refusal.sentence, "status": "error"}
 
 
@@ -31,7 +31,7 @@ STYLE = Style(
 
 
 def _directions(service: Service) -> list[tuple[str, str]]:
-    """The directions; the id of a request is an index here."""
+    """The directions; the id in a request is an index into this list."""
     return [
         (language.code, target) for language in service.languages() for target in language.targets
     ]
@@ -62,7 +62,7 @@ async def _translate(service: Service, asked: Asked) -> list[list[dict[str, Any]
 
 
 def _texts(inputs: Any) -> list[str]:
-    """The texts of inputs that may be wrong; of a wrong one, none, but it is counted."""
+    """The texts of inputs that may be invalid; an invalid one counts as an empty text."""
     if not isinstance(inputs, list):
         return []
     found = [each.get("src") if isinstance(each, dict) else None for each in inputs]
@@ -72,7 +72,7 @@ def _texts(inputs: Any) -> list[str]:
 def _chosen(service: Service, ids: list[Any]) -> tuple[str, str]:
     directions = _directions(service)
     if len(directions) == 1:
-        # A client's configuration names the number that its old server had.
+        # The client's configuration has the id that its old server used.
         return directions[0]
     id = ids[0]
     is_one = all(each == id for each in ids)

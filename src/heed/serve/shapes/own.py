@@ -24,7 +24,7 @@ PREFIX = "/api/v1"
 
 
 def spell(refusal: Refusal, request_id: str) -> dict[str, Any]:
-    """The body of an error answer."""
+    """The body of an error response."""
     return {
         "error": {
             "code": refusal.code,
@@ -126,12 +126,12 @@ TRANSLATE = (
 
 
 def direction_of(values: Mapping[str, Any]) -> Direction:
-    """Languages and model of a request."""
+    """Languages and model in a request."""
     return Direction(source=values["source"], target=values["target"], model=values["model"])
 
 
 def request_of(service: Service, values: Mapping[str, Any]) -> Request:
-    """The request that the fields of `TRANSLATE` describe.
+    """The request in the fields of `TRANSLATE`.
 
     Raises:
         Refusal: it is too large.
@@ -160,10 +160,10 @@ def request_of(service: Service, values: Mapping[str, Any]) -> Request:
 
 
 def require_at_most(limit: int, size: int, unit: str, field: str) -> None:
-    """Refuse what is larger than a limit of the server.
+    """Refuse a size above a limit of the server.
 
     Raises:
-        Refusal: it is (413 for texts, 400 for a number).
+        Refusal: it is above (413 for texts, 400 for a number).
     """
     if size > limit:
         what = f"have at most {limit} {unit}" if unit else f"be at most {limit}"
@@ -192,10 +192,10 @@ def _terms(glossary: Mapping[str, Any], limit: int) -> Glossary | None:
 
 
 async def translate(service: Service, request: Request, *, details: bool) -> dict[str, Any]:
-    """The answer to a request.
+    """The response to a translation request.
 
     Raises:
-        Refusal: of the service.
+        Refusal: from the service.
     """
     start = time.perf_counter()
     return _spelled(await service.translate(request), start, details=details)

@@ -1,4 +1,4 @@
-"""Files of heed's own API: one comes in, its translation goes out in the same answer."""
+"""Files in heed's own API: the response to a file is its translation."""
 
 from starlette.responses import Response
 

@@ -1,4 +1,4 @@
-"""heed's own API, the part that looks into models: next words, scores, languages, cards."""
+"""heed's own API, models: next words, scores, languages, cards."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ SCORE = (
 
 
 def _asked_of_model(service: Service, asked: Asked, *texts: str) -> Direction:
-    """The direction of a request whose texts are not too long together."""
+    """The direction of a request, after checking the total length of its texts."""
     n_chars = sum(len(asked.values[name]) for name in texts)
     require_at_most(service.settings.limits.chars, n_chars, "characters", texts[0])
     return direction_of(asked.values)
@@ -94,7 +94,7 @@ async def _next_word(service: Service, asked: Asked) -> dict[str, Any]:
 
 
 def _read(piece: str) -> str:
-    """A piece as people read it."""
+    """A piece in readable form."""
     return piece.replace("▁", " ")
 
 

@@ -1,10 +1,10 @@
-"""JSON Schemas that several endpoints share, by name; `ref` points to one."""
+"""JSON Schemas shared by several endpoints, by name; `ref` refers to one."""
 
 from typing import Any
 
 
 def ref(name: str) -> dict[str, str]:
-    """A pointer to a shared schema."""
+    """A reference to a shared schema."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
@@ -46,7 +46,7 @@ SHARED: dict[str, dict[str, Any]] = {
         start=INTEGER_OR_NULL,
         end=INTEGER_OR_NULL,
     ),
-    # The last three are there only with `details`.
+    # The last three are present only with `details`.
     "Segment": {
         **_SEGMENT,
         "properties": {

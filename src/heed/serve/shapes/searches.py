@@ -1,4 +1,4 @@
-"""heed's own API, the part that shows how a translation was searched or sampled."""
+"""heed's own API, decoding: how a translation was searched or sampled."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ _PIECES = Field(
 
 
 def searches_of(asked: Asked) -> Searches:
-    """The searches that the server keeps."""
+    """The searches kept by the server."""
     searches: Searches = asked.http.app.state.searches
     return searches
 

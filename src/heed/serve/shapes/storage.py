@@ -1,6 +1,6 @@
-"""What clients leave on the server, in one SQLite file: glossaries and suggestions.
+"""Data that clients store on the server, in one SQLite file: glossaries and suggestions.
 
-Every call opens the file anew, so that threads and processes share it.
+Every call opens the file again, so threads and processes can share it.
 """
 
 import json
@@ -20,15 +20,15 @@ from heed.serve.settings import Store
 
 FILE = "store.sqlite"
 WAIT_S = 5.0
-"""How long a write waits for one of another process."""
+"""Seconds that a write waits for another process to finish writing."""
 Pair = tuple[str, str]
 """The language codes of a direction, source and target."""
 Terms = Mapping[str, str]
-"""Term → translation."""
+"""Maps terms to translations."""
 
 VERSION = 1
 SCHEMA = (
-    # What version 0 had: one dictionary a glossary, in the same row.
+    # The tables of version 0: one dictionary per glossary, in the same row.
     """
     create table if not exists glossaries (
         id text primary key, owner text not null, name text not null, source text not null,
@@ -57,7 +57,7 @@ SCHEMA = (
     "drop table monolingual",
     f"pragma user_version = {VERSION}",
 )
-"""How a new file, or one of version 0, becomes one of this version."""
+"""Statements that turn a new file, or one of version 0, into one of this version."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +65,8 @@ class StoredGlossary:
     """A glossary that a client created.
 
     Attributes:
-        id: unguessable.
-        name: given by the client.
+        id: cannot be guessed.
+        name: chosen by the client.
         created: time in UTC, ISO 8601.
         dictionaries: the terms of each direction.
     """
@@ -78,16 +78,16 @@ class StoredGlossary:
 
 
 def folder_of(settings: Store) -> Path:
-    """Where the server keeps what clients leave.
+    """The folder for the data of clients.
 
     Raises:
-        ConfigError: none is given, and this user has no home folder.
+        ConfigError: no folder is given, and this user has no home folder.
     """
     return Path(settings.folder) if settings.folder else home() / "serve"
 
 
 def check_store(settings: Store) -> None:
-    """Open the file, if a folder is given, so that a wrong folder is told before any request.
+    """Open the file if a folder is given, so that a wrong folder is reported before any request.
 
     Raises:
         ConfigError: the folder or the file cannot be used.
@@ -105,7 +105,7 @@ class Storage:
     """Glossaries and suggestions of all clients.
 
     Args:
-        settings: where, and how much.
+        settings: folder and limits.
 
     Every method raises `Refusal` (503) if the file cannot be used.
     """
@@ -116,7 +116,7 @@ class Storage:
     def add_glossary(
         self, owner: str, name: str, dictionaries: Mapping[Pair, Terms]
     ) -> StoredGlossary:
-        """Keep a glossary.
+        """Store a glossary.
 
         Raises:
             Refusal: there are too many.
@@ -136,27 +136,27 @@ class Storage:
         return glossary
 
     def glossaries(self, owner: str) -> list[StoredGlossary]:
-        """All glossaries of an owner, the oldest first."""
+        """All glossaries of an owner, oldest first."""
         with self._open() as connection:
             return _read(connection, "where owner = ? order by created, glossaries.rowid", owner)
 
     def glossary(self, owner: str, id: str) -> StoredGlossary | None:
-        """One glossary; None if the owner has none of this id."""
+        """One glossary; None if the owner has no glossary with this id."""
         with self._open() as connection:
             return next(iter(_read(connection, _ONE, owner, id)), None)
 
     def change_glossary(
         self, owner: str, id: str, change: Callable[[StoredGlossary], StoredGlossary]
     ) -> StoredGlossary | None:
-        """Replace the name and the dictionaries of a glossary; nobody else writes meanwhile.
+        """Replace the name and the dictionaries of a glossary, in one transaction.
 
         Args:
             owner: its owner.
             id: its id.
-            change: makes the new glossary from the old one; nothing is written if it raises.
+            change: returns the new glossary for the old one; if it raises, nothing is written.
 
         Returns:
-            The new glossary; None if the owner has none of this id.
+            The new glossary; None if the owner has no glossary with this id.
         """
         with self._open() as connection:
             connection.execute("begin immediate")
@@ -170,7 +170,7 @@ class Storage:
         return None
 
     def delete_glossary(self, owner: str, id: str) -> bool:
-        """Whether there was one."""
+        """Delete a glossary; return whether it existed."""
         with self._open() as connection:
             found = connection.execute(
                 "delete from glossaries where owner = ? and id = ?", (owner, id)
@@ -180,7 +180,7 @@ class Storage:
             return found.rowcount > 0
 
     def add_suggestion(self, source: str, target: str, q: str, s: str) -> None:
-        """Keep what a person thinks a better translation.
+        """Store a user's suggestion of a better translation.
 
         Raises:
             Refusal: there are too many.
@@ -213,7 +213,7 @@ def _update_schema(connection: sqlite3.Connection) -> None:
         return
     with connection:
         connection.execute("begin immediate")
-        if _version(connection) == 0:  # and not updated by another process meanwhile
+        if _version(connection) == 0:  # else another process has updated it meanwhile
             for statement in SCHEMA:
                 connection.execute(statement)
 

@@ -1,4 +1,4 @@
-"""A stored glossary, found for the client that it belongs to."""
+"""Find a stored glossary for its client."""
 
 import asyncio
 from collections import ChainMap
@@ -16,7 +16,7 @@ async def find_glossary(service: Service, asked: Asked, id: str) -> StoredGlossa
     """A glossary of the client.
 
     Raises:
-        Refusal: it has none of this id (404).
+        Refusal: the client has no glossary with this id (404).
     """
     storage = Storage(service.settings.store)
     found = await asyncio.to_thread(storage.glossary, asked.key, id)
@@ -26,10 +26,10 @@ async def find_glossary(service: Service, asked: Asked, id: str) -> StoredGlossa
 
 
 def compiled(dictionaries: Sequence[Terms]) -> Glossary:
-    """Stored dictionaries as one glossary, compiled when they are first used.
+    """Stored dictionaries as one glossary, compiled at its first use.
 
     Args:
-        dictionaries: the first that has a term says its translation.
+        dictionaries: the first one that has a term decides its translation.
     """
     terms = ChainMap(*(dict(each) for each in dictionaries))
     return _compiled(tuple(terms.items()))
@@ -41,5 +41,5 @@ def _compiled(terms: tuple[tuple[str, str], ...]) -> Glossary:
 
 
 def no_such_glossary() -> Refusal:
-    """The refusal of an id that no glossary of the client has."""
+    """The refusal for an id that is not of the client's glossaries."""
     return Refusal(404, "Glossary not found.", code="no_such_glossary", field="glossary_id")

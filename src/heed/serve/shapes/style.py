@@ -1,4 +1,4 @@
-"""`Style`: how an API spells its errors."""
+"""`Style`: the format of an API's errors."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,21 +7,21 @@ from typing import Any
 from heed.serve.refusal import Refusal
 
 Spell = Callable[[Refusal, str], Any]
-"""The body of an error answer, from the refusal and the request's id."""
+"""Makes the body of an error response from the refusal and the request's id."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Style:
-    """The words of an API.
+    """The error messages of an API.
 
     Attributes:
-        missing: a parameter is missing; holds `{name}`.
-        wrong: a parameter is not what it must be; holds `{name}` and `{meaning}`.
-        not_a_number: a parameter is not a whole number; holds `{name}`; as `wrong` if empty.
-        spell: the body of an error answer.
+        missing: message for a missing parameter; holds `{name}`.
+        wrong: message for an invalid parameter; holds `{name}` and `{meaning}`.
+        not_a_number: message for a number that is not whole; holds `{name}`; empty = `wrong`.
+        spell: makes the body of an error response.
         error: JSON Schema of that body.
-        prefixes: of the paths that answer in this style.
-        statuses: where the API has another status for an error.
+        prefixes: prefixes of the paths with this style.
+        statuses: maps a status to the API's own, where it differs.
     """
 
     missing: str

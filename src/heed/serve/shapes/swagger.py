@@ -1,4 +1,4 @@
-"""`/spec`: LibreTranslate's endpoints as Swagger 2.0, for programs that read LibreTranslate's."""
+"""`/spec`: LibreTranslate's endpoints as Swagger 2.0, for programs that read its document."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ TYPES = {"integer": "integer", "number": "number", "flag": "boolean", "file": "f
 
 
 def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
-    """The document."""
+    """Make the document."""
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)

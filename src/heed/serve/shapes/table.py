@@ -1,4 +1,4 @@
-"""The table of all endpoints, and how each API spells its errors."""
+"""The table of all endpoints, and the error style of each path."""
 
 from heed.serve.shapes import (
     addons,
@@ -29,7 +29,7 @@ _TRANSLATING: tuple[Endpoint, ...] = (
     *own.ENDPOINTS,
     *own_models.ENDPOINTS,
     *own_files.ENDPOINTS,
-    *causes.ENDPOINTS,  # before the tensors of a trace, whose path fits theirs too
+    *causes.ENDPOINTS,  # before the tensors of a trace, whose path pattern matches theirs, too
     *traces.ENDPOINTS,
     *embeddings.ENDPOINTS,
     *training.ENDPOINTS,
@@ -55,11 +55,11 @@ STYLES: tuple[Style, ...] = (
     opennmt.STYLE,
     libretranslate.STYLE,
 )
-"""The first with a prefix of the path counts."""
+"""The first style with a prefix of the path is used."""
 
 
 def style_of(path: str) -> Style:
-    """How errors of a path are spelled."""
+    """The style of errors for a path."""
     return next(
         style for style in STYLES if any(path.startswith(prefix) for prefix in style.prefixes)
     )

@@ -1,4 +1,4 @@
-"""heed's own API, the part that shows the inside of models: traces and their tensors."""
+"""heed's own API, inspection: traces of models and their tensors."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -78,7 +78,7 @@ _SIDE = Field(
 
 
 def traces_of(asked: Asked) -> Traces:
-    """The traces that the server keeps."""
+    """The traces kept by the server."""
     traces: Traces = asked.http.app.state.traces
     return traces
 
@@ -88,7 +88,7 @@ async def _trace(service: Service, asked: Asked) -> dict[str, Any]:
     is_batch = isinstance(values["text"], list)
     texts, translations = _sentences(values["text"], values["translation"])
     require_at_most(limits.texts, len(texts), "texts", "text")
-    # Each takes the memory of the longest.
+    # Padding: each one takes as much memory as the longest.
     n_chars = sum(len(texts) * max(map(len, side)) for side in (texts, translations))
     require_at_most(limits.chars, n_chars, "characters", "text")
     kept = await traces_of(asked).make(
@@ -104,10 +104,10 @@ async def _trace(service: Service, asked: Asked) -> dict[str, Any]:
 def _sentences(
     text: str | list[str], translation: str | list[str] | None
 ) -> tuple[list[str], list[str]]:
-    """The sentences, and a translation of each, empty where there is none.
+    """The sentences, with a translation for each; empty = none.
 
     Raises:
-        Refusal: there are not as many translations.
+        Refusal: the numbers of sentences and translations differ.
     """
     texts = as_list(text)
     translations = as_list(translation) if translation else [""] * len(texts)
@@ -176,7 +176,7 @@ async def _tensors(service: Service, asked: Asked) -> Response:
 
 
 def _part(asked: Asked) -> "Trace | BatchTrace":
-    """The trace that is asked for, or one sentence of it."""
+    """The requested trace, or one sentence of it."""
     return traces_of(asked).get(asked.http.path_params["id"]).part(asked.values["batch"])
 
 
@@ -206,7 +206,7 @@ def _sent(tensors: list[Any], asked: Asked) -> Response:
 
 
 def numbers(tensors: Iterable[NDArray[Any]], dtype: str = "<f4") -> Response:
-    """The numbers of arrays, one behind the other."""
+    """The numbers of arrays, concatenated."""
     content = b"".join(tensor.astype(dtype).tobytes() for tensor in tensors)
     return Response(content, media_type=BYTES)
 
@@ -247,7 +247,7 @@ _ANSWER = schemas.record(
     alignment_heads=_HEADS,
     nodes=schemas.listed(_NODE),
 )
-# Of one sentence its own texts are there, of a list `sentences`.
+# One sentence has its fields at the top level, a list has `sentences`.
 _ANSWER["properties"] |= {**_SENTENCE["properties"], "sentences": schemas.listed(_SENTENCE)}
 ENDPOINTS = (
     Endpoint(

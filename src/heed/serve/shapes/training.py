@@ -1,4 +1,4 @@
-"""heed's own API, the part that shows training runs: curves, samples, events as they come."""
+"""heed's own API, training runs: curves, samples, and events as they happen."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -16,13 +16,13 @@ from heed.serve.shapes.own import PREFIX, STYLE, TAG
 from heed.train.step.control import Request
 
 LOOK_S = 1.0
-"""Between two looks at a run that somebody watches."""
+"""Seconds between two checks of a run that a client watches."""
 
 ALIVE_S = 15.0
-"""After as long a silence a stream says that it is alive, for proxies that would close it."""
+"""Seconds of silence before a stream sends a sign of life, for proxies that would close it."""
 
 LAST_LOOK_S = 0.2
-"""A process that drains because training ended leaves it time to let go of its folder."""
+"""Seconds for a training process to release its folder, if this process drains at its end."""
 
 _SINCE = Field(
     name="since",
@@ -60,7 +60,7 @@ async def _events(service: Service, asked: Asked) -> Response:
 
 
 async def _watched(runs: Runs, name: str, cursor: str) -> AsyncGenerator[Event]:
-    """What comes after a cursor, until no process works on the run any more."""
+    """Events after a cursor, until no process works on the run."""
     before, silent_s = None, 0.0
     while True:
         is_last = runs.condition.is_draining
@@ -70,7 +70,7 @@ async def _watched(runs: Runs, name: str, cursor: str) -> AsyncGenerator[Event]:
         if found is None:
             yield Event("anew", {})
             return
-        # The time left changes all the time; when it matters, so do the words of the headline.
+        # The time left changes constantly; a relevant change also changes the headline.
         now = {**found["status"], "left_s": None}
         if found["cursor"] != cursor or now != before:
             yield Event("news", found)

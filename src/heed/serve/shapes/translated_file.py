@@ -1,4 +1,4 @@
-"""A file of a request, translated."""
+"""Translate a file of a request."""
 
 import asyncio
 import re
@@ -26,12 +26,12 @@ _UNSAFE = re.compile(r"[^\w.-]+")
 
 @dataclass(frozen=True, kw_only=True)
 class TranslatedFile:
-    """A file.
+    """A translated file.
 
     Attributes:
-        name: with the target language before its ending, such as `report.de.txt`.
+        name: its name, with the target language before its ending, such as `report.de.txt`.
         content: its bytes.
-        n_chars: characters of the text that was translated.
+        n_chars: number of characters of translated text.
     """
 
     name: str
@@ -41,13 +41,13 @@ class TranslatedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class FileOrder:
-    """How a file is translated.
+    """Options for the translation of a file.
 
     Attributes:
         source: language code, or `AUTO`.
         target: language code.
         glossary: terms and their translations; None = none.
-        most_chars: that the client's key may ask for; 0 = no limit of its own.
+        most_chars: limit of the client's key; 0 = no own limit.
     """
 
     source: str
@@ -57,7 +57,7 @@ class FileOrder:
 
 
 async def translate_file(service: Service, file: UploadFile, order: FileOrder) -> TranslatedFile:
-    """Translate what a file says, and leave the rest of it as it is.
+    """Translate the text of a file, and keep the rest unchanged.
 
     Raises:
         Refusal: it cannot be read, is too long, or its direction is not served.
@@ -86,7 +86,7 @@ async def _translated(
 ) -> list[Answer]:
     source = order.source
     if source == AUTO:
-        # One language for the whole file: a word alone in its segment says little of its own.
+        # One language for the whole file, because a single word in a segment says little about it.
         source = (await service.detect("\n".join(texts))).best.code
     request = Request(
         texts=texts,
@@ -100,27 +100,27 @@ async def _translated(
 
 
 def _joined(answer: Answer) -> Translation:
-    """The translation of a segment of a file, which the service may have split further."""
+    """The translation of a file's segment, which the service may have split further."""
     parts = [one.translation for one in answer.segments]
     whole = join_parts(parts) if parts else Translation(text=answer.text)
     return replace(whole, text=answer.text)
 
 
 def safe_name(name: str) -> str:
-    """A name without folders, and without what a shell or a header would read otherwise."""
+    """A name without folders, and without characters that are special in a shell or a header."""
     base = _UNSAFE.sub("_", name.replace("\\", "/").rpartition("/")[2]).strip(".")
     stem, dot, ending = base.rpartition(".")
     return f"{stem[:MAX_NAME_CHARS]}{dot}{ending[:MAX_NAME_CHARS]}"
 
 
 def named_for(name: str, target: str) -> str:
-    """`report.txt` in German: `report.de.txt`."""
+    """`report.txt` in German is `report.de.txt`."""
     stem, dot, ending = name.rpartition(".")
     return f"{stem}.{target}{dot}{ending}"
 
 
 def attachment(name: str, content: bytes) -> Response:
-    """A file to be saved. Browsers never show it: it may hold a client's scripts."""
+    """A file to download. Browsers must not display it, because it may contain scripts."""
     ascii_name = name.encode("ascii", "replace").decode().replace("?", "_")
     return Response(
         content,

@@ -1,1 +1,1 @@
-"""What operators see: whether the server is ready, what it did, and how long that took."""
+"""Monitoring: readiness, metrics and logs of the server."""

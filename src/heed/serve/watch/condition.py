@@ -1,15 +1,15 @@
-"""`Condition`: whether a server process takes requests, for `/ready` and for the supervisor."""
+"""`Condition`: whether a server process accepts requests, for `/ready` and the supervisor."""
 
 from dataclasses import dataclass
 
 
 @dataclass(kw_only=True)
 class Condition:
-    """Changes twice in the life of a process.
+    """The state of a process, which changes twice.
 
     Attributes:
         is_ready: the models are loaded, and a first sentence was translated.
-        is_draining: a signal has come; the answers in work are the last ones.
+        is_draining: a signal has arrived; no more requests should come.
     """
 
     is_ready: bool = False

@@ -1,7 +1,7 @@
-"""`Figures`: what `/metrics` shows to Prometheus. No label holds a text, a key or an address.
+"""`Figures`: the Prometheus metrics of `/metrics`. No label holds a text, a key or an address.
 
-Several processes write their figures into files that all of them read, so that any of them answers
-for all; prometheus_client does that where `SHARED` is set before it is imported.
+Several processes write their metrics into shared files, so that each can report for all of them;
+prometheus_client does this if `SHARED` is set before it is imported.
 """
 
 import os
@@ -18,7 +18,7 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
-"""The variable of prometheus_client that names the folder of the files."""
+"""prometheus_client's environment variable for the folder of the files."""
 
 SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
@@ -27,7 +27,7 @@ METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Figures:
-    """All figures of a server process."""
+    """All metrics of a server process."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
@@ -83,24 +83,24 @@ class Figures:
         )
         self._doubts = Counter("heed_doubts", "Places of doubt.", ("kind",), registry=registry)
         self._counted = {"hit": 0, "miss": 0}
-        # `labels` checks and spells its arguments anew at each call.
+        # `labels` would validate and format its arguments at each call.
         self._of_request: dict[tuple[str, str, int], Histogram] = {}
         if SHARED not in os.environ:
             ProcessCollector(registry=registry)
             PlatformCollector(registry=registry)
 
     def began(self) -> None:
-        """A request has come."""
+        """Count a new request."""
         self._in_work.inc()
 
     def ended(self, method: str, route: str, status: int, seconds: float) -> None:
-        """A request is answered, or its client has gone.
+        """Count a request that was answered, or whose client disconnected.
 
         Args:
-            method: of HTTP.
-            route: the path with `{name}` in the place of what the client chose.
-            status: of the answer.
-            seconds: since its headers came.
+            method: HTTP method.
+            route: the path with `{name}` for its variable parts.
+            status: status of the response.
+            seconds: time since its headers arrived.
         """
         self._in_work.dec()
         key = method if method in METHODS else "other", route, status
@@ -109,7 +109,7 @@ class Figures:
         self._of_request[key].observe(seconds)
 
     def refused(self, code: str) -> None:
-        """A request got an error."""
+        """Count an error response."""
         self._refused.labels(code or "other").inc()
 
     def searched(
@@ -121,7 +121,7 @@ class Figures:
         n_target_tokens: int,
         seconds: float,
     ) -> None:
-        """A batch is done. Called in any thread."""
+        """Count a finished batch. May be called in any thread."""
         self._fill.observe(fill)
         self._sharing.observe(n_requests)
         self._source_tokens.inc(n_source_tokens)
@@ -129,11 +129,11 @@ class Figures:
         self._search_seconds.inc(seconds)
 
     def doubted(self, kind: str) -> None:
-        """An answer has a doubtful place."""
+        """Count a doubtful place in a translation."""
         self._doubts.labels(kind).inc()
 
     def look(self, *, n_waiting_chars: int, n_models: int, n_hits: int, n_misses: int) -> None:
-        """Take over what others count: the queue, the models and the cache."""
+        """Copy the counts of the queue, the models and the cache."""
         self._waiting.set(n_waiting_chars)
         self._models.set(n_models)
         for result, count in (("hit", n_hits), ("miss", n_misses)):
@@ -141,7 +141,7 @@ class Figures:
             self._counted[result] = count
 
     def text(self) -> bytes:
-        """All figures, of all processes, in Prometheus's text format."""
+        """All metrics, of all processes, in Prometheus's text format."""
         if folder := os.environ.get(SHARED):
             registry = CollectorRegistry()
             MultiProcessCollector(registry, path=folder)  # type: ignore[no-untyped-call]

@@ -1,6 +1,6 @@
-"""The server's log: lines or JSON on standard error, without what clients sent.
+"""The server's log: lines or JSON on standard error, without data from clients.
 
-The message of an unexpected exception may quote a text, so only its kind and its places are shown.
+The message of an unexpected exception may quote a text, so only its type and locations are logged.
 """
 
 import json
@@ -14,14 +14,14 @@ from typing import Any
 from heed.serve.settings import Log
 
 REQUESTS = "heed.serve.requests"
-"""The logger that has a line for each request."""
+"""The logger for one line per request."""
 
 
 class Lines(logging.Formatter):
-    """Records as plain lines or as JSON.
+    """Formats records as plain lines or as JSON.
 
     Args:
-        is_json: an object a line.
+        is_json: one object per line.
     """
 
     def __init__(self, *, is_json: bool) -> None:
@@ -29,7 +29,7 @@ class Lines(logging.Formatter):
         self._is_json = is_json
 
     def format(self, record: logging.LogRecord) -> str:
-        """One record; fields that were given as `extra={"fields": …}` come last."""
+        """Format one record; fields given as `extra={"fields": …}` come last."""
         given: dict[str, Any] = getattr(record, "fields", {})
         seconds = time.gmtime(record.created)
         moment = f"{time.strftime('%Y-%m-%dT%H:%M:%S', seconds)}.{int(record.msecs):03d}Z"
@@ -45,7 +45,7 @@ class Lines(logging.Formatter):
 
 
 def _places(record: logging.LogRecord) -> list[str]:
-    """Kind and places of an exception, innermost last; not its message."""
+    """Type and locations of an exception, innermost last; not its message."""
     if not record.exc_info or record.exc_info[1] is None:
         return []
     error = record.exc_info[1]
@@ -57,11 +57,11 @@ def _places(record: logging.LogRecord) -> list[str]:
 
 
 def set_up(settings: Log) -> None:
-    """Send the records of heed, and the errors of what it is made of, to standard error."""
+    """Send heed's records, and the errors of its libraries, to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines(is_json=settings.format == "json"))
     level = settings.level.upper()
-    # Remarks of the others at lower levels tell what heed's lines tell, or what clients sent.
+    # Lower levels of other libraries repeat heed's lines, or contain data from clients.
     others = "uvicorn.error", "python_multipart"
     for name, least in (("heed.serve", level), *((name, "ERROR") for name in others)):
         logger = logging.getLogger(name)
@@ -73,7 +73,7 @@ def set_up(settings: Log) -> None:
 
 
 def sayer(settings: Log, say: Callable[[str], None]) -> Callable[[str], None]:
-    """How remarks to a person are printed: as they are, or as lines of a JSON log."""
+    """A function that prints remarks: unchanged, or as lines of a JSON log."""
     if settings.format == "plain":
         return say
     return lambda line: logging.getLogger("heed.serve").info(line.strip())

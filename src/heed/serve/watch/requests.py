@@ -1,6 +1,6 @@
-"""`Watched`: each request gets an id, a line in the log and its place in the figures.
+"""`Watched`: give each request an id, a log line and metrics.
 
-Each answer gets its safety headers. An exception that nothing else has caught ends here.
+It also adds security headers to each response, and handles exceptions that nothing else has caught.
 """
 
 import logging
@@ -16,16 +16,16 @@ from heed.serve.watch.figures import Figures
 from heed.serve.watch.logs import REQUESTS
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-"""A client's own `X-Request-Id` is kept if it looks like this."""
+"""A client's own `X-Request-Id` is kept if it matches."""
 
 CLIENT_GONE = 499
-"""The status in log and figures where the client did not wait for an answer."""
+"""Status in log and metrics for a client that disconnected before its response."""
 
 QUIET = frozenset(("/health", "/ready", "/metrics"))
-"""Routes that are asked all the time; their lines have the level debug."""
+"""Routes that are polled constantly; their log lines have level debug."""
 
 POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-"""Answers of programs load nothing. The page brings its own policy."""
+"""Responses of the API may load nothing. The page has its own policy."""
 
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
@@ -34,14 +34,14 @@ HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 )
-"""Added to each answer that does not have its own."""
+"""Added to each response that does not have its own."""
 
 log = logging.getLogger(REQUESTS)
 
 
 @dataclass(kw_only=True)
 class _Exchange:
-    """A request and what has become of it."""
+    """A request and its response so far."""
 
     id: str
     began_at: float = field(default_factory=time.perf_counter)
@@ -49,12 +49,12 @@ class _Exchange:
 
 
 class Watched:
-    """Around all of the application.
+    """Wraps the whole application.
 
     Args:
-        app: the rest.
-        condition: of the process.
-        figures: where requests are counted.
+        app: the application.
+        condition: state of the process.
+        figures: metrics that count requests.
     """
 
     def __init__(self, app: ASGIApp, *, condition: Condition, figures: Figures | None) -> None:
@@ -63,7 +63,7 @@ class Watched:
         self._figures = figures
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -81,7 +81,7 @@ class Watched:
         try:
             await self._app(scope, receive, send_with_headers)
         except Exception as error:
-            # The answer was sent by the application's handler of all exceptions.
+            # The application's handler for all exceptions has already sent the response.
             log.error("failed", exc_info=error, extra={"fields": {"id": exchange.id}})
             if exchange.status == CLIENT_GONE:
                 raise
@@ -123,7 +123,7 @@ class Watched:
 
 
 def request_id_of(scope: Scope) -> str:
-    """The client's own id, if it is short and plain, else a new one."""
+    """The client's own id, if it is short and plain; else a new one."""
     given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
     found = given.decode("latin-1")
     return found if REQUEST_ID.fullmatch(found) else secrets.token_hex(8)

@@ -1,1 +1,1 @@
-"""The work behind the requests: models, jobs and the batches they share."""
+"""The work behind requests: models, jobs and their shared batches."""

@@ -1,4 +1,4 @@
-"""`run_aside`: reading long texts, out of the way of the event loop."""
+"""`run_aside`: process long texts outside the event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,7 @@ Found = TypeVar("Found")
 Arguments = ParamSpec("Arguments")
 
 SHORT_CHARS = 4000
-"""Reading so many characters takes about a millisecond; a thread is not worth it."""
+"""Processing this many characters takes about a millisecond, so a thread is not worth it."""
 
 
 async def run_aside(
@@ -17,7 +17,7 @@ async def run_aside(
     *arguments: Arguments.args,
     **named: Arguments.kwargs,
 ) -> Found:
-    """Call a function: in a thread, if it reads many characters."""
+    """Call a function; in a thread, if it reads many characters."""
     if n_chars <= SHORT_CHARS:
         return function(*arguments, **named)
     return await asyncio.to_thread(function, *arguments, **named)

@@ -1,4 +1,4 @@
-"""`Cache`: translations of segments that were asked for before, bounded in bytes."""
+"""`Cache`: translations of earlier segments, limited in bytes."""
 
 import hashlib
 import json
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Cache:
-    """Keeps the translations used last. For one thread only.
+    """Keeps the most recently used translations. For one thread only.
 
     Args:
-        max_bytes: about this much memory; 0 keeps none.
+        max_bytes: approximate limit of its memory; 0 = keep none.
 
     Attributes:
-        n_hits: segments that were found.
-        n_misses: segments that were not.
+        n_hits: number of segments found.
+        n_misses: number of segments not found.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -37,7 +37,7 @@ class Cache:
         self.n_misses = 0
 
     def get(self, key: bytes) -> Translation | None:
-        """The translation kept under a key, if there is one."""
+        """The translation for a key, if there is one."""
         if key not in self._kept:
             self.n_misses += 1
             return None
@@ -46,7 +46,7 @@ class Cache:
         return self._kept[key][0]
 
     def put(self, key: bytes, translation: Translation) -> None:
-        """Keep a translation; those used least recently make room for it."""
+        """Store a translation; the least recently used ones are dropped to make room."""
         if not self._max_bytes or (size := size_of(translation)) > self._max_bytes:
             return
         self._remove(key)
@@ -61,11 +61,11 @@ class Cache:
 
 
 class Keys:
-    """Makes the keys of segments: hashes of all that decides their translations.
+    """Computes the keys of segments: hashes of everything that affects their translations.
 
     Args:
-        version: of the model.
-        call: how segments are translated.
+        version: version of the model.
+        call: translation options.
     """
 
     def __init__(self, version: str, call: Call) -> None:
@@ -73,7 +73,7 @@ class Keys:
         self._begun = _begun(version, call.options, call.alignment, call.alternatives)
 
     def of(self, line: Line) -> bytes | None:
-        """The key of a segment; None if its translation is drawn at random."""
+        """The key of a segment; None if its translation is sampled at random."""
         if self._is_random:
             return None
         whole = self._begun.copy()
@@ -87,14 +87,14 @@ class Keys:
 
 
 def _terms(line: Line) -> str | None:
-    """What stands for its glossary; None where that changes nothing."""
+    """A key for its glossary; None if that has no effect."""
     glossary = line.glossary
     is_used = glossary and (glossary.banned or glossary.occurrences(line.text))
     return glossary.digest if glossary and is_used else None
 
 
 def size_of(translation: Translation) -> int:
-    """About the bytes of memory that a translation takes."""
+    """The approximate memory of a translation in bytes."""
     own = (
         _strings([translation.text, *translation.tokens, *translation.source_tokens])
         + _numbers(len(translation.token_scores))
@@ -106,8 +106,8 @@ def size_of(translation: Translation) -> int:
 
 @lru_cache(maxsize=64)
 def _begun(version: str, options: DecodeOptions, alignment: bool, alternatives: int) -> "Hash":
-    """The hash of what all segments of a request share; most requests share it, too."""
-    # JSON, not joined strings: no two requests are spelled alike.
+    """The hash of the part that all segments of a request share; most requests share it, too."""
+    # JSON instead of joined strings, so that no two requests have the same bytes.
     return hashlib.sha256(_json([version, asdict(options), alignment, alternatives]))
 
 

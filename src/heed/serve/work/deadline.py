@@ -1,4 +1,4 @@
-"""`Deadline`: when a request has to be answered, or is refused."""
+"""`Deadline`: the time by which a request must be answered, or else is refused."""
 
 import asyncio
 from types import TracebackType
@@ -7,10 +7,10 @@ from heed.serve.refusal import Refusal
 
 
 class Deadline:
-    """A time from now, in the running event loop.
+    """A time relative to now, in the running event loop.
 
     Args:
-        timeout_s: seconds until then.
+        timeout_s: seconds from now.
     """
 
     def __init__(self, timeout_s: float) -> None:
@@ -19,19 +19,19 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left, at least 0."""
+        """Remaining seconds, at least 0."""
         return max(0.0, self._time - self._loop.time())
 
     def enforced(self) -> "Enforced":
-        """A block that is canceled and refused (504) when the time is over."""
+        """A block that is canceled and refused (504) after the deadline."""
         return Enforced(self._time)
 
 
 class Enforced:
-    """`asyncio.timeout_at` that ends with a `Refusal`. A class, because a generator costs more.
+    """`asyncio.timeout_at` that raises a `Refusal`. It is a class because a generator costs more.
 
     Args:
-        time: of the event loop.
+        time: the deadline, by the event loop's clock.
     """
 
     def __init__(self, time: float) -> None:
@@ -47,7 +47,7 @@ class Enforced:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Refuse what the time was too short for.
+        """Refuse a request that was canceled by the deadline.
 
         Raises:
             Refusal: the time is over (504).
@@ -59,7 +59,7 @@ class Enforced:
 
 
 def too_late() -> Refusal:
-    """The refusal of a request that was not answered in time."""
+    """The refusal for a request that was not answered in time."""
     return Refusal(
         504,
         "The answer was not ready in time. Send less text at once, or try again later.",

@@ -1,4 +1,4 @@
-"""The names of the models, and the directions that each translates."""
+"""The names of the models, and the directions that each one translates."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from heed.translate.load import OTHER_TASKS
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """A direction that can be translated.
+    """A direction with its model.
 
     Attributes:
         source: language code.
         target: language code.
-        model: the name of the model that does it.
+        model: name of the model.
     """
 
     source: str
@@ -32,14 +32,14 @@ class Route:
 
 
 def read_routes(names: Sequence[str]) -> tuple[dict[str, Path], list[Route]]:
-    """A short name for each folder, and what its model translates.
+    """A short name for each folder, and the directions of its model.
 
     Args:
         names: folders of models or runs.
 
     Raises:
         FormatError: a folder holds no model, or its description is damaged.
-        ConfigError: a model is not a translator, or does not say its languages.
+        ConfigError: a model is not a translator, or does not state its languages.
     """
     folders: dict[str, Path] = {}
     routes: list[Route] = []
@@ -52,7 +52,7 @@ def read_routes(names: Sequence[str]) -> tuple[dict[str, Path], list[Route]]:
 
 
 def _label(path: Path, taken: Container[str]) -> str:
-    """A short name of a model that no other has."""
+    """A short, unique name of a model."""
     name = path.resolve().name
     return next(
         label for n in count(1) if (label := name if n == 1 else f"{name}-{n}") not in taken
@@ -80,14 +80,14 @@ def _routes(config: Mapping[str, Any], label: str, name: str) -> list[Route]:
 
 
 def find_route(routes: Sequence[Route], direction: Direction) -> Route:
-    """The first model that translates a direction, or the one that is named.
+    """The first model for a direction, or the requested one.
 
     Args:
-        routes: the directions that are served.
-        direction: of a request, its source a language code.
+        routes: the served directions.
+        direction: direction of a request; its source is a language code.
 
     Raises:
-        Refusal: there is no such model, language or direction; says which there are.
+        Refusal: there is no such model, language or direction; lists the known ones.
     """
     if direction.model is not None:
         routes = [route for route in routes if route.model == direction.model]
@@ -107,17 +107,17 @@ def find_route(routes: Sequence[Route], direction: Direction) -> Route:
 
 
 def no_model(model: str | None) -> Refusal:
-    """The refusal of a model that is not served, or not for that direction."""
+    """The refusal for a model that is not served, or lacks the direction."""
     return Refusal(400, f"There is no model {model!r} here.", code="no_such_model", field="model")
 
 
 def no_such(field: str, code: str, served: Sequence[str]) -> Refusal:
-    """The refusal of a language.
+    """The refusal for an unknown language.
 
     Args:
         field: `source` or `target`.
-        code: what the request named.
-        served: what there is.
+        code: code in the request.
+        served: the served codes.
     """
     return Refusal(
         400,

@@ -1,4 +1,4 @@
-"""What a client is told when its work fails, and what the log is told."""
+"""The refusal that a client gets for an error, and the log entry."""
 
 import logging
 import traceback
@@ -10,13 +10,13 @@ from heed.serve.refusal import Refusal
 log = logging.getLogger(__name__)
 
 CLIENT_ERRORS = (ConfigError, DataError, UsageError)
-"""Errors of the request."""
+"""Errors caused by the request."""
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """The refusal that a request gets for an error; those of the server are logged.
+    """The refusal for an error; errors of the server are logged.
 
-    The message of an unexpected error may hold the person's text, so the log has only its place.
+    The message of an unexpected error may contain a user's text, so only its location is logged.
     """
     if isinstance(error, Refusal):
         return error
@@ -32,12 +32,12 @@ def refusal_of(error: Exception) -> Refusal:
 
 
 def refusal_of_model(error: Exception, name: str, folder: Path) -> Refusal:
-    """The refusal for an error of reading a model, whose folder may have been removed.
+    """The refusal for an error of loading a model, whose folder may have been removed.
 
     Args:
-        error: of reading.
-        name: of the model.
-        folder: of the model.
+        error: the error.
+        name: name of the model.
+        folder: folder of the model.
     """
     if folder.is_dir():
         return refusal_of(error)

@@ -1,6 +1,6 @@
-"""`Job`: the segments that one request has searched, and `Call`, how.
+"""`Job`: the segments of one request to search, and `Call`: their options.
 
-Segments of several jobs share a batch if their calls are equal.
+Segments of several jobs can share a batch if their calls are equal.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from heed.translate.translator import Translator
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Call:
-    """How segments are translated.
+    """Options for translating segments.
 
     Attributes:
         translator: the model.
         model: its name.
-        options: how to search.
+        options: search options.
         alignment: also record cross-attention.
-        alternatives: other translations of each segment.
+        alternatives: number of other translations of each segment.
     """
 
     translator: Translator
@@ -40,16 +40,16 @@ class Call:
 class Segment:
     """A segment that is searched once for all requests that wait for it.
 
-    `is_wanted` and `take` are for the threads that search, the rest is for the event loop.
+    `is_wanted` and `take` are called in search threads, the rest in the event loop.
 
     Args:
-        n_parts: chunks that it was cut into.
-        n_together: parts that take turns with these.
-        results: of the first request that waits.
-        index: in these results.
+        n_parts: number of its chunks.
+        n_together: number of parts in the same job.
+        results: results of the first request that waits.
+        index: index in these results.
 
     Attributes:
-        has_begun: a thread has taken a part of it.
+        has_begun: whether a thread has taken one of its parts.
     """
 
     def __init__(self, n_parts: int, n_together: int, results: Results[Translation], index: int):
@@ -61,57 +61,57 @@ class Segment:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether a request still waits."""
+        """Whether a request still waits for it."""
         return any(results.is_wanted for results, _ in self._waiting)
 
     @property
     def is_shared(self) -> bool:
-        """Whether several requests have waited."""
+        """Whether several requests have waited for it."""
         return len(self._waiting) > 1
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """That of the requests."""
+        """The event loop of the requests."""
         return self._waiting[0][0].loop
 
     def may_be_joined(self, n_parts: int) -> bool:
-        """Whether a request of so many parts gets its translation no later than by itself.
+        """Whether a request of `n_parts` parts gets its translation no later than by its own job.
 
-        Nobody waits for the turns of a longer request. What nobody wants any more is being dropped.
+        It must not wait for the turns of a longer request, nor for a segment that is being dropped.
         """
         is_near = self.has_begun or self._n_together <= n_parts
         return is_near and not self._is_done and self.is_wanted
 
     def join(self, results: Results[Translation], index: int) -> None:
-        """One more request waits."""
+        """Add a request that waits."""
         self._waiting.append((results, index))
 
     def take(self, place: int, translation: Translation) -> list[Translation] | None:
-        """Keep the translation of a part; all of them, as soon as none is missing."""
+        """Store the translation of a part; return all of them when none is missing."""
         self._found[place] = translation
         found = [each for each in self._found if each is not None]
         return found if len(found) == len(self._found) else None
 
     def bring(self, translation: Translation) -> None:
-        """The translation, for all who wait."""
+        """Give the translation to all waiting requests."""
         self._is_done = True
         for results, index in self._waiting:
             results.take({index: translation})
 
     def refuse(self, refusal: Refusal) -> None:
-        """There will be no translation."""
+        """Tell all waiting requests that there is no translation."""
         self._is_done = True
         for results, _ in self._waiting:
             results.refuse(refusal)
 
     def forget(self) -> None:
-        """The event loop has ended, and with it all who wait."""
+        """Drop all waiting requests, because their event loop has ended."""
         for results, _ in self._waiting:
             results.is_wanted = False
 
 
 def bring_all(found: Iterable[tuple[Segment, Translation]]) -> None:
-    """Translations from a thread; an event loop is woken once for all of them."""
+    """Deliver translations from a thread; each event loop is woken only once."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Segment, Translation]]] = {}
     for segment, translation in found:
         by_loop.setdefault(segment.loop, []).append((segment, translation))
@@ -122,7 +122,7 @@ def bring_all(found: Iterable[tuple[Segment, Translation]]) -> None:
 
 
 def refuse_all(segments: Iterable[Segment], refusal: Refusal) -> None:
-    """From a thread: there will be no translations of these."""
+    """Deliver a refusal for these segments from a thread."""
     for segment in segments:
         if not call_soon(segment.loop, segment.refuse, refusal):
             segment.forget()
@@ -135,14 +135,14 @@ def _bring_each(found: Iterable[tuple[Segment, Translation]]) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """A chunk of a segment: what batches are made of.
+    """A chunk of a segment, the unit of batches.
 
     Attributes:
-        job: in whose turns it is searched.
+        job: the job in whose turns it is searched.
         segment: its segment.
-        place: its place among the chunks of the segment.
-        chunk: what is searched.
-        first: its first answer, which is open; None = it was not searched yet.
+        place: its index among the chunks of the segment.
+        chunk: the input of the search.
+        first: its first translation, if it needs a second search; None = it was not searched yet.
     """
 
     job: "Job"
@@ -153,11 +153,11 @@ class Part:
 
     @property
     def n_tokens(self) -> int:
-        """Source tokens."""
+        """Number of source tokens."""
         return self.chunk.n_tokens
 
     def take(self, translation: Translation) -> Translation | None:
-        """Keep its translation; return that of the segment, if it is whole now."""
+        """Store its translation; return that of the segment, if it is complete now."""
         parts = self.segment.take(self.place, translation)
         if parts is None:
             return None
@@ -165,16 +165,16 @@ class Part:
 
 
 class Turns:
-    """Parts of one request that take turns with those of others, in order.
+    """Parts of one request that take turns with those of other requests, in order.
 
     Args:
-        call: how to translate.
-        parts: all searched for the first time, or all for the second.
-        n_chars: characters that they add to what waits.
-        is_again: for the second time: they have first answers.
+        call: translation options.
+        parts: either all for their first search, or all for their second.
+        n_chars: number of characters, for the limit on waiting requests.
+        is_again: whether this is the second search of the parts.
 
     Attributes:
-        waiting: parts that no batch has taken yet.
+        waiting: parts that are not in a batch yet.
     """
 
     def __init__(
@@ -187,16 +187,16 @@ class Turns:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a turn of a thread is wanted."""
+        """Whether it needs a turn of a thread."""
         return any(part.segment.is_wanted for part in self.waiting)
 
     @property
     def n_positions(self) -> int:
-        """Source tokens of the waiting parts times hypotheses: the work to do."""
+        """Source tokens of the waiting parts times hypotheses: the remaining work."""
         return rows_of(self.call.options) * sum(part.n_tokens for part in self.waiting)
 
     def next_part(self) -> Part:
-        """The first waiting part that is wanted; if there is none, the last."""
+        """The first waiting part that is still wanted; if there is none, the last one."""
         part = self.waiting.popleft()
         while self.waiting and not part.segment.is_wanted:
             part = self.waiting.popleft()
@@ -207,14 +207,14 @@ class Job(Turns):
     """The segments that are searched in the turns of one request.
 
     Args:
-        call: how to translate.
+        call: translation options.
         segments: the chunks of each segment, at least one.
-        n_chars: characters of all of them.
-        results: get the translation of each segment.
-        places: where in the results; None = in order.
+        n_chars: number of characters in all of them.
+        results: receives the translation of each segment.
+        places: indices of the segments in the results; None = in order.
 
     Attributes:
-        segments: on their way.
+        segments: the segments in progress.
     """
 
     def __init__(
@@ -241,14 +241,14 @@ class Job(Turns):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a turn of a thread is wanted."""
+        """Whether it needs a turn of a thread."""
         if not self.waiting or self.results.is_wanted:
             return bool(self.waiting)
-        return super().is_waiting  # by other requests
+        return super().is_waiting  # another request may wait for its segments
 
 
 def second_turns(parts: Iterable[Part]) -> list[Turns]:
-    """The parts with open answers, by their jobs."""
+    """The parts that need a second search, by their jobs."""
     of_jobs: dict[Job, list[Part]] = {}
     for part in parts:
         of_jobs.setdefault(part.job, []).append(part)
@@ -256,12 +256,12 @@ def second_turns(parts: Iterable[Part]) -> list[Turns]:
 
 
 class Errand:
-    """A short piece of other work that one thread does alone, such as scoring a pair.
+    """A short task for one thread, such as scoring a pair.
 
     Args:
-        function: called with whether the result is still wanted, which it may ask at any time.
-        n_chars: characters that it reads.
-        results: gets its one result.
+        function: called with a check whether the result is still wanted.
+        n_chars: number of characters that it reads.
+        results: receives its single result.
     """
 
     def __init__(
@@ -278,5 +278,5 @@ class Errand:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it wants a turn of a thread."""
+        """Whether it needs a turn of a thread."""
         return self.results.is_wanted

@@ -1,7 +1,7 @@
-"""`Models`: the models that are served, opened when they are first used.
+"""`Models`: the served models, loaded at their first use.
 
-A model stays open while it is used; under a memory limit the one used least recently is closed.
-`versions.py` opens them and notices when a folder has changed.
+A model stays loaded while it is in use. With a memory limit, the least recently used one is
+unloaded. `versions.py` loads models and notices changes of their folders.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from heed.serve.work.versions import Opened, open_version, version_of
 from heed.translate.translator import Translator
 
 CHECK_S = 1.0
-"""At most this often is a model's folder looked at for a new version."""
+"""Shortest time in seconds between two checks of a model's folder for a new version."""
 
 log = logging.getLogger(__name__)
 
@@ -29,9 +29,9 @@ class Models:
     """The models of a server. All methods may be called from any thread.
 
     Args:
-        folders: name → folder of each.
-        routes: the directions they translate; of several models for one, the first is preferred.
-        memory_bytes: models open at the same time take at most this much, unless more are in use;
+        folders: maps a name to a folder.
+        routes: the directions; of several models for one direction, the first is preferred.
+        memory_bytes: limit for all loaded models, exceeded only if more are in use at once;
             0 = no limit.
         clock: seconds, for tests.
     """
@@ -48,7 +48,7 @@ class Models:
         self.folders = dict(folders)
         self._memory_bytes = memory_bytes
         self._clock = clock
-        self._open: dict[str, Opened] = {}  # the one used last comes last
+        self._open: dict[str, Opened] = {}  # the most recently used one is last
         self._n_users: Counter[str] = Counter()
         self._opening: dict[str, Future[Opened]] = {}
         self._checked: dict[str, float] = {}
@@ -57,28 +57,28 @@ class Models:
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="heed-models")
 
     def open(self, name: str) -> Translator:
-        """The translator of this name; reads it from disk the first time."""
+        """The translator of this name; it is loaded from disk the first time."""
         return self._opened(name).result().translator
 
     def use(self, name: str) -> "Use":
-        """A block in which a model stays open; read from disk, in a thread, the first time.
+        """A block in which a model stays loaded; the first time, a thread loads it from disk.
 
         Raises:
-            Refusal: when the block is entered: it cannot be read (503).
+            Refusal: on entering the block, if the model cannot be loaded (503).
         """
         return Use(self, name)
 
     def is_open(self, name: str) -> bool:
-        """Whether it is in memory."""
+        """Whether a model is in memory."""
         return name in self._open
 
     def refresh(self) -> None:
-        """Look now whether the folders of open models have changed; new ones are read and used."""
+        """Check the folders of loaded models now; changed models are loaded again."""
         for name in list(self._open):
             self._reader.submit(self._replace_if_changed, name)
 
     def close(self) -> None:
-        """End the thread that reads models."""
+        """End the thread that loads models."""
         self._reader.shutdown(cancel_futures=True)
 
     def _begin_use(self, name: str) -> None:
@@ -98,7 +98,7 @@ class Models:
             return opened
         opening = self._opened(name)
         try:
-            # Shielded, because others may wait for the same model.
+            # Shielded, because other requests may wait for the same model.
             opened = await asyncio.shield(asyncio.wrap_future(opening))
         except (HeedError, OSError, MemoryError) as error:
             raise Refusal(
@@ -118,7 +118,7 @@ class Models:
             return self._opening[name]
 
     def _used(self, name: str) -> Opened | None:
-        """A model in memory, now the one used last; the caller has the lock."""
+        """A model in memory, marked as the most recently used; the caller holds the lock."""
         if opened := self._open.pop(name, None):
             self._open[name] = opened
         return opened
@@ -140,7 +140,7 @@ class Models:
                 del self._opening[name]
 
     def _make_room(self, newest: str = "") -> None:
-        """Close models that nobody uses, the least recently used first, until they fit."""
+        """Unload models that are not in use, the least recently used first, until all fit."""
         if not self._memory_bytes:
             return
         for name in [name for name in self._open if name != newest and not self._n_users[name]]:
@@ -158,7 +158,7 @@ class Models:
         self._reader.submit(self._replace_if_changed, name)
 
     def _replace_if_changed(self, name: str) -> None:
-        """Open a changed model beside the old one, which answers until the new one is whole."""
+        """Load a changed model; the old one is used until the new one is complete."""
         version = ""
         try:
             old = self._open.get(name)
@@ -179,11 +179,11 @@ class Models:
 
 
 class Use:
-    """A model that is used. A class, because a generator costs more.
+    """A model in use. It is a class because a generator costs more.
 
     Args:
-        models: it and others.
-        name: of the model.
+        models: all models.
+        name: name of the model.
     """
 
     def __init__(self, models: Models, name: str) -> None:
@@ -191,7 +191,7 @@ class Use:
         self._name = name
 
     async def __aenter__(self) -> Opened:
-        """Open it."""
+        """Load the model."""
         self._models._begin_use(self._name)
         try:
             return await self._models._current(self._name)
@@ -200,20 +200,20 @@ class Use:
             raise
 
     async def __aexit__(self, *_: object) -> None:
-        """From now on it may be closed."""
+        """Release the model, which may then be unloaded."""
         self._models._end_use(self._name)
 
 
 def read_models(names: Sequence[str], *, memory_mb: int = 0) -> Models:
-    """The models of these folders, none of them opened yet.
+    """The models of these folders, none of them loaded yet.
 
     Args:
         names: folders of models or runs.
-        memory_mb: models open at the same time take at most this much; 0 = no limit.
+        memory_mb: limit for all loaded models; 0 = no limit.
 
     Raises:
         FormatError: a folder holds no model, or its description is damaged.
-        ConfigError: a model is not a translator, or does not say its languages.
+        ConfigError: a model is not a translator, or does not state its languages.
     """
     folders, routes = read_routes(names)
     return Models(folders, routes, memory_bytes=memory_mb << 20)

@@ -1,10 +1,9 @@
-"""`Queue`: jobs that take turns, and the batches made of their parts.
+"""`Queue`: jobs that take turns, and the batches made from their parts.
 
-Each batch begins with the next part of the job whose turn it is, and is filled with parts of like
-length of all jobs with the same call, one of each job in turn. So a request of one sentence does
-not wait for a request of a thousand, nor a short sentence for a long one. Parts that are searched
-for the second time have turns and batches of their own, in which those of several first searches
-come together.
+Each batch begins with the next part of the job whose turn it is. It is filled with parts of similar
+length from all jobs with the same call, one from each job in turn. So a request of one sentence
+does not wait for a request of a thousand, and a short sentence does not wait for a long one. Parts
+for a second search have their own turns and batches, which combine those of several searches.
 
 Not thread-safe: `Scheduler` holds a lock.
 """
@@ -16,7 +15,7 @@ from heed.serve.work.job import Call, Errand, Part, Turns
 from heed.translate.search import rows_of
 
 LIKE_FACTOR, LIKE_OFFSET = 2, 8
-"""Parts share a batch if none has more than twice as many tokens, and eight, as another."""
+"""Parts share a batch if none has more than twice as many tokens as another, plus eight."""
 
 
 @dataclass(kw_only=True)
@@ -24,10 +23,10 @@ class Batch:
     """Parts that are searched together.
 
     Attributes:
-        call: of all their jobs.
-        max_tokens: most source positions times hypotheses, unless one part alone has more.
+        call: call of all their jobs.
+        max_tokens: limit on source positions times hypotheses; a single part may exceed it.
         parts: at least one; the first one's length decides which others fit.
-        is_again: they are searched for the second time.
+        is_again: whether this is their second search.
     """
 
     call: Call
@@ -40,17 +39,17 @@ class Batch:
 
     @property
     def n_positions(self) -> int:
-        """Source positions times hypotheses, padding included."""
+        """Source positions times hypotheses, including padding."""
         return len(self.parts) * rows_of(self.call.options) * self._longest
 
     @property
     def n_jobs(self) -> int:
-        """Requests that share it."""
+        """Number of requests that share it."""
         return len({id(part.job) for part in self.parts})
 
     @property
     def is_full(self) -> bool:
-        """Whether not even a part as long as the first one fits."""
+        """Whether even a part as long as the first one does not fit."""
         return not self.has_room(self.parts[0].n_tokens)
 
     def has_room(self, n_tokens: int) -> bool:
@@ -61,7 +60,7 @@ class Batch:
         return is_like and n_rows * max(self._longest, n_tokens) <= self.max_tokens
 
     def add(self, part: Part) -> None:
-        """One more part, for which there is room."""
+        """Add a part, for which there must be room."""
         part.segment.has_begun = True
         self.parts.append(part)
         self._longest = max(self._longest, part.n_tokens)
@@ -71,10 +70,10 @@ class Queue:
     """Jobs in the order of their turns.
 
     Args:
-        batch_tokens: most source positions times hypotheses of a batch.
+        batch_tokens: limit of a batch on source positions times hypotheses.
 
     Attributes:
-        most_chars: characters of the jobs that wait, and of some that do not any more.
+        most_chars: characters of the waiting jobs, and of some that no longer wait.
     """
 
     def __init__(self, *, batch_tokens: int) -> None:
@@ -84,17 +83,17 @@ class Queue:
 
     @property
     def jobs(self) -> list[Turns | Errand]:
-        """Those that wait for a turn."""
+        """The jobs that wait for a turn."""
         self._forget()
         return list(self._jobs)
 
     @property
     def n_new(self) -> int:
-        """Requests that wait for a turn, those that wait for a second search left out."""
+        """Number of requests that wait for a turn of their first search."""
         return sum(not (isinstance(job, Turns) and job.is_again) for job in self.jobs)
 
     def add(self, job: Turns | Errand) -> None:
-        """A new job gets its first turn after all others."""
+        """Add a job, whose first turn comes after all others."""
         self._jobs.append(job)
         self.most_chars += job.n_chars
 
@@ -117,7 +116,7 @@ class Queue:
         return batch
 
     def fill(self, batch: Batch) -> None:
-        """Add parts that fit, one of each job in turn."""
+        """Add parts that fit, one from each job in turn."""
         offers = [
             _Offer(job, batch)
             for job in self._jobs
@@ -133,16 +132,16 @@ class Queue:
             offer.settle()
 
     def _forget(self) -> None:
-        """Drop the jobs that wait for nothing more."""
+        """Drop the jobs without waiting parts."""
         if not all(job.is_waiting for job in self._jobs):
             self._jobs = deque(job for job in self._jobs if job.is_waiting)
             self.most_chars = sum(job.n_chars for job in self._jobs)
 
 
 class _Offer:
-    """The waiting parts of a job, offered to a batch in order, each once.
+    """The waiting parts of a job, each offered once to a batch, in order.
 
-    A part that does not fit now fits no later: the room of a batch only shrinks.
+    A part that does not fit now will not fit later, because the room of a batch only shrinks.
     """
 
     def __init__(self, job: Turns, batch: Batch) -> None:
@@ -161,7 +160,7 @@ class _Offer:
         return False
 
     def settle(self) -> None:
-        """What was given does not wait any more."""
+        """Remove the added parts from the waiting ones."""
         if self._given:
             waiting = self._job.waiting
             self._job.waiting = deque(part for part in waiting if id(part) not in self._given)

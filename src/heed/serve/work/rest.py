@@ -1,7 +1,7 @@
-"""`Rest`: a server that has nothing to do gives back the memory of what it did.
+"""`Rest`: return the memory of an idle server to the system.
 
-Without this it would hold, until it ends, the most that any moment needed: the engine keeps the
-memory of its batches for the next, and the heap of glibc what large requests and traces left free.
+Without this a server would keep its peak memory until it ends: the engine keeps the memory of its
+batches for the next ones, and glibc's heap keeps what large requests and traces have freed.
 """
 
 import time
@@ -11,19 +11,19 @@ from heed.engine.library import give_back_memory
 from heed.machine.memory import give_back_freed_memory
 
 IDLE_S = 10.0
-"""So long nothing was searched, and the memory of batches goes back; the next batch takes it anew,
-which costs it some milliseconds."""
+"""Seconds without a search before the memory of batches is returned; the next batch needs some
+milliseconds to allocate it again."""
 
 BUSY_S = 60.0
-"""So often the heap's free memory goes back meanwhile."""
+"""Seconds between two returns of the heap's free memory while the server is busy."""
 
 
 class Rest:
-    """Looks now and then whether it is time.
+    """Checks regularly whether memory should be returned.
 
     Args:
-        n_done: how many batches and errands were done so far.
-        clock: seconds; another one for tests.
+        n_done: returns the number of batches and tasks done so far.
+        clock: seconds; tests replace it.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Rest:
         self._is_resting = False
 
     def look(self) -> None:
-        """Give memory back if it is time; called about once a second."""
+        """Return memory if it is time; called about once a second."""
         now, n_done = self._clock(), self._n_done()
         if n_done != self._n_seen:
             self._n_seen, self._since, self._is_resting = n_done, now, False

@@ -1,4 +1,4 @@
-"""`Results`: what a request waits for in the event loop, and threads bring."""
+"""`Results`: results that a request awaits in the event loop, and that threads deliver."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -11,16 +11,16 @@ Found = TypeVar("Found")
 
 
 class Results(Generic[Found]):
-    """The results of one request, each awaited by its index. Made in the event loop.
+    """The results of one request, each awaited by its index. Create it in the event loop.
 
-    `bring` and `fail` may be called from any thread, the rest in the event loop.
+    `bring` and `fail` may be called from any thread, the other methods in the event loop.
 
     Args:
-        count: how many results there will be.
+        count: number of results.
         timeout_s: seconds until the request is refused (504).
 
     Attributes:
-        is_wanted: whether somebody still waits for one; read by the threads after every step.
+        is_wanted: whether a client still waits; the threads check it after every step.
         loop: the event loop.
     """
 
@@ -47,22 +47,22 @@ class Results(Generic[Found]):
         return await self._futures[index]
 
     def bring(self, found: Mapping[int, Found]) -> None:
-        """Results, by their index."""
+        """Deliver results, by their indices; from any thread."""
         if not call_soon(self.loop, self.take, found):
             self.is_wanted = False
 
     def fail(self, refusal: Refusal) -> None:
-        """Refuse what is still missing."""
+        """Refuse all missing results; from any thread."""
         self.is_wanted = False
         call_soon(self.loop, self.refuse, refusal)
 
     def abandon(self) -> None:
-        """Nobody waits any more."""
+        """Abandon the results, because no client waits for them."""
         self.is_wanted = False
         self._timer.cancel()
 
     def take(self, found: Mapping[int, Found]) -> None:
-        """Results, by their index; in the event loop."""
+        """Deliver results, by their indices; in the event loop."""
         for index, result in found.items():
             if not self._futures[index].done():
                 self._futures[index].set_result(result)
@@ -71,12 +71,12 @@ class Results(Generic[Found]):
             self.abandon()
 
     def refuse(self, refusal: Refusal) -> None:
-        """Refuse what is still missing; in the event loop."""
+        """Refuse all missing results; in the event loop."""
         self.abandon()
         for future in self._futures:
             if not future.done():
                 future.set_exception(refusal)
-                future.exception()  # seen, even if nobody awaits this one
+                future.exception()  # mark it as retrieved, even if nothing awaits this future
 
     def _expire(self) -> None:
         self.refuse(too_late())
@@ -85,7 +85,7 @@ class Results(Generic[Found]):
 def call_soon(
     loop: asyncio.AbstractEventLoop, function: Callable[[Any], None], argument: object
 ) -> bool:
-    """Call a function in the event loop; False if that is closed, and nobody waits."""
+    """Call a function in the event loop; False if that is closed."""
     try:
         loop.call_soon_threadsafe(function, argument)
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""`Scheduler`: a few threads that search the lines of all requests in common batches.
+"""`Scheduler`: threads that search the lines of all requests in shared batches.
 
 `queue.py` decides whose turn it is. The result of a line does not depend on its batch.
 """
@@ -19,23 +19,23 @@ from heed.serve.work.search import do, search
 from heed.serve.work.speeds import Speeds
 
 MAX_RETRY_S = 60
-"""Longest time that a refused client is asked to wait."""
+"""Largest number of seconds in Retry-After."""
 
 _SMOOTHING = 0.1
-"""Weight of the newest batch in the average speed."""
+"""Weight of the latest batch in the average speed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Searched:
-    """One batch, for statistics.
+    """Statistics of one batch.
 
     Attributes:
-        n_jobs: requests that shared it.
-        n_parts: sentences that need no further search.
+        n_jobs: number of requests that shared it.
+        n_parts: number of sentences that need no further search.
         n_src_tokens: their source tokens.
-        n_tgt_tokens: tokens written in them, alternatives not counted.
+        n_tgt_tokens: their target tokens, without alternatives.
         fill: its share of the largest batch, 0 to 1.
-        seconds: from its begin to its end.
+        seconds: time from its start to its end.
     """
 
     n_jobs: int
@@ -50,15 +50,15 @@ class Scheduler:
     """Runs jobs on `n_threads` threads.
 
     Args:
-        n_threads: batches that are searched at the same time.
-        batch_tokens: most source positions times hypotheses of a batch.
-        gather_s: a batch waits at most this long for as many requests as there were before.
-        max_waiting_chars: characters of all jobs in the queue; more are refused.
+        n_threads: number of batches that are searched at the same time.
+        batch_tokens: limit of a batch on source positions times hypotheses.
+        gather_s: a batch waits at most this long for the number of requests at the last one's end.
+        max_waiting_chars: limit on the characters of all jobs in the queue.
         on_searched: called after each batch, in the thread that searched it.
 
     Attributes:
-        speeds: of the models.
-        n_done: batches and errands that the threads have ended.
+        speeds: speeds of the models.
+        n_done: number of batches and errands done.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Scheduler:
         self._unfinished: weakref.WeakSet[Results[Any]] = weakref.WeakSet()
         self._is_closing = False
         self._n_expected = 0
-        self._speed = 0.0  # positions a second, of one thread
+        self._speed = 0.0  # positions per second, of one thread
         self.speeds = Speeds()
         self.n_done = 0
         self._threads = [
@@ -95,10 +95,10 @@ class Scheduler:
             return sum(job.n_chars for job in self._queue.jobs)
 
     def submit(self, job: Job | Errand) -> None:
-        """Queue a job; its `results` say when it is done.
+        """Queue a job; its `results` tell when it is done.
 
         Raises:
-            Refusal: the queue is full, or the server ends.
+            Refusal: the queue is full, or the server is shutting down.
         """
         with self._changed:
             self._require_open()
@@ -108,10 +108,10 @@ class Scheduler:
             self._changed.notify()
 
     def watch(self, results: Results[Any]) -> None:
-        """Results that come from jobs of others: they are refused too when the server ends.
+        """Refuse results from jobs of other requests, too, when the server shuts down.
 
         Raises:
-            Refusal: it ends already.
+            Refusal: the server is shutting down already.
         """
         with self._changed:
             self._require_open()
@@ -122,10 +122,10 @@ class Scheduler:
             raise Refusal(503, "The server is shutting down.", code="shutting_down")
 
     def close(self, within_s: float | None = None) -> None:
-        """Do the work that is queued and end the threads.
+        """Finish the queued work and end the threads.
 
         Args:
-            within_s: seconds after which the rest is given up; None = no such limit.
+            within_s: seconds after which the remaining work is abandoned; None = no such limit.
         """
         end = None if within_s is None else time.monotonic() + within_s
         with self._changed:
@@ -141,7 +141,7 @@ class Scheduler:
             return
         waiting = self._queue.jobs
         n_chars = sum(each.n_chars for each in waiting)
-        # A job larger than the whole queue has a turn when the queue is empty.
+        # A job larger than the whole queue is accepted when the queue is empty.
         if not waiting or n_chars + job.n_chars <= self._max_waiting_chars:
             return
         n_positions = sum(each.n_positions for each in waiting)
@@ -160,7 +160,7 @@ class Scheduler:
                 do(work)
             else:
                 search(work, self._note)
-            del work  # else it is held until there is another
+            del work  # otherwise it stays in memory until the next one
             with self._changed:
                 self.n_done += 1
 
@@ -175,23 +175,23 @@ class Scheduler:
             return work
 
     def _gather(self, batch: Batch) -> None:
-        """Wait a little, until as many requests share a batch as were there when the last ended."""
+        """Wait briefly for the number of requests that there were when the last batch ended."""
         end = time.monotonic() + self._gather_s
         while not batch.is_again and batch.n_jobs < self._n_expected and not batch.is_full:
             if (left := end - time.monotonic()) <= 0:
                 break
             self._changed.wait(left)
             self._queue.fill(batch)
-        if self._queue.jobs:  # This thread may have been woken for what another has to do.
+        if self._queue.jobs:  # this thread may have consumed another thread's notification
             self._changed.notify()
 
     def _note(self, batch: Batch, again: list[Part], n_tgt_tokens: int, seconds: float) -> None:
-        """A batch is searched, and no client has its answer yet."""
+        """Update the statistics after a batch, before any client has its answer."""
         with self._changed:
             for turns in second_turns(again):
                 self._queue.add(turns)
                 self._changed.notify()
-            # Clients that get an answer mostly ask again.
+            # Clients that get an answer usually send another request.
             n_answered = batch.n_jobs - len({id(part.job) for part in again})
             self._n_expected = n_answered + self._queue.n_new
             speed = batch.n_positions / max(seconds, 1e-6)

@@ -1,4 +1,4 @@
-"""One batch searched, or one errand done: every outcome reaches the requests, none the thread."""
+"""Search one batch, or run one errand; every error goes to its requests, none ends the thread."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -11,19 +11,19 @@ from heed.serve.work.queue import Batch
 from heed.translate.result import Translation
 
 Note = Callable[[Batch, list[Part], int, float], None]
-"""Is told a batch, its parts that must be searched again, with their first answers, the tokens
-written in the others, alternatives not counted, and the seconds it took."""
+"""Called with a batch, its parts that need a second search (with their first translations), the
+target tokens of the others without alternatives, and the seconds it took."""
 
 
 def search(batch: Batch, note: Note) -> None:
-    """Translate the parts of a batch and bring them to their jobs.
+    """Translate the parts of a batch and deliver the translations to their jobs.
 
-    If that fails, the jobs are searched one by one, so that an error is only its own request's;
-    a segment that several requests wait for is searched by itself, too.
+    If that fails, each job is searched separately, so that only the request that causes an error
+    gets it. A segment that several requests wait for is searched separately, too.
 
     Args:
-        batch: what to translate.
-        note: called when the translations are there, and no client has one yet.
+        batch: the parts to translate.
+        note: called when the translations are complete, before any client has one.
     """
     begun = time.monotonic()
     try:
@@ -36,7 +36,7 @@ def search(batch: Batch, note: Note) -> None:
                 found.append((part, one))
         n_tokens = sum(len(translation.tokens) for _, translation in found)
         seconds = time.monotonic() - begun
-        # Before the others wait to be searched again: an error here searches all of them once more.
+        # Before parts are queued for a second search: after an error here, all are searched again.
         whole = [(part.segment, part.take(translation)) for part, translation in found]
         note(batch, again, n_tokens, seconds)
         bring_all([(segment, one) for segment, one in whole if one is not None])
@@ -50,7 +50,7 @@ def search(batch: Batch, note: Note) -> None:
 
 
 def _pieces(batch: Batch) -> list[Batch]:
-    """What to search by itself after an error: each job, or what others wait for, too."""
+    """The groups to search separately after an error: each job, and each shared segment."""
     groups: dict[object, list[Part]] = {}
     for part in batch.parts:
         groups.setdefault(part.segment if part.segment.is_shared else part.job, []).append(part)
@@ -58,7 +58,7 @@ def _pieces(batch: Batch) -> list[Batch]:
 
 
 def do(errand: Errand) -> None:
-    """Call the function of an errand and bring what it returns."""
+    """Call the function of an errand and deliver its result."""
     try:
         found = errand.function(lambda: errand.results.is_wanted)
     except Exception as error:
@@ -68,14 +68,14 @@ def do(errand: Errand) -> None:
 
 
 def _is_open(batch: Batch, part: Part, found: Translation) -> bool:
-    """Whether a second search has to follow."""
+    """Whether a part needs a second search."""
     if batch.is_again or part.chunk.inner:
         return False
     return batch.call.translator.searcher.is_open(found, batch.call.options)
 
 
 def _translated(batch: Batch) -> list[tuple[Part, Translation]]:
-    """The parts that were wanted to the end, and their translations, some of them open."""
+    """The parts that were wanted until the end, with translations that may need a second search."""
     call, searcher = batch.call, batch.call.translator.searcher
     if batch.is_again:
         firsts = [part.first for part in batch.parts if part.first is not None]
@@ -84,7 +84,7 @@ def _translated(batch: Batch) -> list[tuple[Part, Translation]]:
     plain = [part for part in batch.parts if not part.chunk.inner]
     return [
         *_found(call, plain, searcher.search_once),
-        # Texts inside spans may need second searches of their own: all at once.
+        # Texts inside spans may need second searches of their own, which are done at once.
         *_found(call, nested, searcher.search),
     ]
 
@@ -92,7 +92,7 @@ def _translated(batch: Batch) -> list[tuple[Part, Translation]]:
 def _found(
     call: Call, parts: Sequence[Part], search: Callable[..., list[Translation]]
 ) -> list[tuple[Part, Translation]]:
-    """What a search finds for parts, as far as they were wanted to the end."""
+    """The translations that a search finds for parts that were wanted until the end."""
     if not parts:
         return []
     found = search(

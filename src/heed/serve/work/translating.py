@@ -1,4 +1,4 @@
-"""`Translating`: the segments of one request, from the cache or from the threads that search."""
+"""`Translating`: the segments of one request, from the cache or from the search threads."""
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -17,16 +17,16 @@ from heed.translate.parts import Chunk
 from heed.translate.result import Translation
 
 InWork: TypeAlias = "WeakValueDictionary[bytes, Segment]"
-"""The segments that are searched now, by the keys of the cache."""
+"""The segments that are being searched, by the keys of the cache."""
 
 
 def call_of(
     model: Opened, *, options: Mapping[str, Any], alternatives: int, alignment: bool
 ) -> Call:
-    """How a request is searched by a model.
+    """The call for a request to a model.
 
     Raises:
-        Refusal: an option does not exist, or its value is out of the range for requests.
+        Refusal: an option is unknown, or its value is out of the range for requests.
     """
     if "n_best" in options:
         raise _wrong_option("n_best is not an option of a request; ask for alternatives.")
@@ -51,12 +51,12 @@ def _wrong_option(sentence: str) -> Refusal:
 
 
 class Translating:
-    """Segments on their way. Equal ones are translated once, also those of different requests.
+    """Segments in progress. Equal ones are translated once, even those of different requests.
 
     Args:
-        model: which translates them.
-        call: how.
-        lines: the segments, by their numbers in the request; a number decides random draws.
+        model: the model that translates them.
+        call: translation options.
+        lines: the segments, by their numbers in the request; the number seeds random sampling.
     """
 
     def __init__(self, model: Opened, call: Call, lines: Mapping[int, Line]) -> None:
@@ -78,14 +78,14 @@ class Translating:
         self._cache: Cache | None = None
 
     def look(self, cache: Cache) -> None:
-        """Take from the cache what it has. In the event loop."""
+        """Take translations from the cache. In the event loop."""
         self._cache = cache
         for number in self._distinct:
             if (key := self._keys[number]) is not None and (found := cache.get(key)):
                 self._known[number] = found
 
     def read(self) -> None:
-        """Make the parts of the other segments.
+        """Make the parts of the segments that were not in the cache.
 
         Raises:
             DataError: a prefix is too long.
@@ -102,7 +102,7 @@ class Translating:
                 self._known[number] = Translation(text="", status="empty")
 
     def start(self, scheduler: Scheduler, in_work: InWork, *, timeout_s: float) -> None:
-        """Queue what was read, unless it is in work already. In the event loop.
+        """Queue these segments, unless they are being searched already. In the event loop.
 
         Raises:
             Refusal: the queue is full.
@@ -130,7 +130,7 @@ class Translating:
                 in_work[key] = segment
 
     def _join(self, number: int, in_work: InWork, n_parts: int) -> bool:
-        """Wait for the search of another request, if there is one and it is no detour."""
+        """Wait for another request's search of the segment, if that takes no longer."""
         key = self._keys[number]
         segment = None if key is None else in_work.get(key)
         if segment is None or not segment.may_be_joined(n_parts):
@@ -143,7 +143,7 @@ class Translating:
         """Wait for the translation of a segment.
 
         Raises:
-            Refusal: the request failed, or its time is over.
+            Refusal: the request failed or timed out.
         """
         first = self._first[number]
         if first not in self._known:
@@ -154,6 +154,6 @@ class Translating:
         return self._known[first]
 
     def abandon(self) -> None:
-        """Nobody waits any more."""
+        """Abandon the segments, because no client waits for them."""
         if self._results is not None:
             self._results.abandon()

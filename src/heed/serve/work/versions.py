@@ -15,13 +15,13 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """A model, as its folder was at one time.
+    """A model, as its folder was when it was loaded.
 
     Attributes:
-        name: of the model.
+        name: name of the model.
         version: hash of the folder's manifest, which has the hash of every file.
         translator: computes with one thread; any number of threads may call it.
-        size_bytes: of the files that are in memory.
+        size_bytes: size of the files that are in memory.
     """
 
     name: str
@@ -30,10 +30,10 @@ class Opened:
     size_bytes: int
 
     def require_same_languages(self, other: "Opened") -> None:
-        """Refuse a version that does not translate what another does.
+        """Refuse a version whose languages differ from those of another version.
 
         Raises:
-            ConfigError: gives the languages of both.
+            ConfigError: they differ; names the languages of both.
         """
         if self._languages() != other._languages():
             raise ConfigError(
@@ -59,10 +59,10 @@ def version_of(folder: Path) -> str:
 
 
 def open_version(folder: Path, name: str) -> Opened:
-    """Read the model of a folder as it is now.
+    """Load the model in a folder as it is now.
 
     Raises:
-        FormatError: it is damaged, or changes all the time.
+        FormatError: it is damaged, or keeps changing.
         ConfigError: it does not fit this machine.
     """
     for _ in range(_ATTEMPTS):
@@ -75,7 +75,7 @@ def open_version(folder: Path, name: str) -> Opened:
 
 
 def size_bytes(folder: Path) -> int:
-    """The bytes of all files but those weights that are not computed with."""
+    """The size of all files except weights that are not used for computing."""
     sizes = {
         name: entry.size for name, entry in read_manifest(find_model_folder(folder)).files.items()
     }

@@ -1,1 +1,1 @@
-"""What is found in a text that must not change, and how marks of pairs find each other."""
+"""Rules that find text that must not change, and the pairing of its marks."""

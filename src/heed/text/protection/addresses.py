@@ -1,6 +1,6 @@
 """URLs, e-mail addresses, paths and names of files.
 
-In strings of programs 88 % of 83 URLs stand unchanged in the German translation (others point to
+In strings of programs 88 % of 83 URLs are unchanged in the German translation (others point to
 the German page), 92 % of 78 patterns such as `*.svg`, 88 % of 33 endings such as `.csv`, and 22 of
 29 paths and names of files: people translate names of examples, such as `log.txt`.
 

@@ -12,7 +12,7 @@ LONGEST_S = 1.0
 """Time that an expression may take for one text."""
 
 _PROBE_S = 0.2
-# What makes an expression slow is a text that almost fits.
+# An expression is slow on texts that almost match.
 _PROBES = tuple(
     sign * 60 + end for sign in ("a", "A", "0", " ", "ab ", "-", "a1") for end in ("", "!\n")
 )
@@ -23,7 +23,7 @@ def compiled(expression: str) -> "regex.Pattern[str]":
     """The expression, checked.
 
     Raises:
-        ConfigError: it is invalid, fits an empty text, or takes too long.
+        ConfigError: it is invalid, matches an empty text, or takes too long.
     """
     # Few users have expressions, and loading the library takes as long as loading all of `text`.
     import regex
@@ -48,7 +48,7 @@ def compiled(expression: str) -> "regex.Pattern[str]":
 
 
 def find_matches(expression: str, text: str) -> list[tuple[int, int]]:
-    """Where an expression fits in a text, in order.
+    """The matches of an expression in a text, in order.
 
     Raises:
         ConfigError: it takes too long.

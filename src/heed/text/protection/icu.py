@@ -1,9 +1,9 @@
 """ICU messages: `{n, plural, one {# file} other {# files}}`, select and selectordinal.
 
-A message is one span. The texts in it are translated by themselves; what is around them stays. In
-these texts `#` stands for the number, and apostrophes quote: `'{'` is a brace.
+A message is one span. The texts in it are translated separately; the rest of it stays. In these
+texts `#` is the number, and apostrophes quote: `'{'` is a brace.
 
-Not found: messages whose braces do not fit, and `choice`.
+Not found: messages with unbalanced braces, and `choice`.
 
 Source: ICU User Guide, "Formatting Messages".
 """
@@ -26,11 +26,11 @@ ABOUT = "ICU messages of plural and select; the texts in them are translated"
 NEEDED = re.compile(r",\s*(?:plural|select)")
 _QUOTATION = re.compile(_QUOTED)
 INSIDE = re.compile(rf"{_QUOTED}|(?<!&)#")
-"""What is protected in a text of a message, beside all else."""
+"""Further protected spans in a text of a message."""
 
 
 class Message(NamedTuple):
-    """Where a message stands, and where the texts in it do."""
+    """The place of a message, and the places of the texts in it."""
 
     start: int
     end: int
@@ -51,7 +51,7 @@ def find_messages(text: str) -> Iterator[Message]:
 
 
 def with_texts(message: str, texts: Sequence[str]) -> str | None:
-    """A message with other texts; None if the braces of one of these do not fit.
+    """A message with other texts; None if the braces of one of these are unbalanced.
 
     An apostrophe of a new text that would begin a quotation is doubled, unless the old text has the
     same quotation.
@@ -75,7 +75,7 @@ def with_texts(message: str, texts: Sequence[str]) -> str | None:
 def _with_plain_apostrophes(text: str, quotations: Collection[str]) -> str:
     parts: list[str] = []
     place = 0
-    followed = f"{text}}}"  # An apostrophe at the end stands before the brace that closes the text.
+    followed = f"{text}}}"  # The brace that closes the text follows an apostrophe at its end.
     while (mark := _MARK.search(followed, place)) and mark.end() <= len(text):
         same = next((each for each in quotations if text.startswith(each, mark.start())), None)
         end = mark.start() + len(same) if same else mark.end()
@@ -103,7 +103,7 @@ def _read(text: str, head: re.Match[str]) -> Message | None:
 
 
 def _end_of_text(text: str, place: int) -> int | None:
-    """Where the brace is that closes the text which begins at `place`."""
+    """The place of the brace that closes the text which begins at `place`."""
     depth = 0
     while mark := _MARK.search(text, place):
         place = mark.end()
@@ -119,7 +119,7 @@ def _end_of_text(text: str, place: int) -> int | None:
 
 
 def _end_of_quotation(text: str, place: int) -> int:
-    """One past the apostrophe that ends a quotation; without one, it goes on to the end."""
+    """One past the apostrophe that ends a quotation; without one, the end of the text."""
     while (place := text.find("'", place) + 1) and text.startswith("'", place):
         place += 1
     return place or len(text)

@@ -1,21 +1,21 @@
 """Numbers with their units, identifiers with digits, and emoji.
 
-How often a number stands unchanged in a human translation: 90 % of 2,760 in strings of programs,
+Share of numbers that are unchanged in a human translation: 90 % of 2,760 in strings of programs,
 English to German; 80 % of 2,915 in news, English to Yoruba; 49 % of 306 in captions and 47 % of 512
-in conversation. People choose another spelling for three reasons. In each of them the unchanged
-number is right, too, which a wrong number never is; so all numbers are protected.
+in conversation. People choose another spelling for three reasons. In each of these cases the
+unchanged number is right, too, but a wrong number never is; so all numbers are protected.
 
 - One digit before a word (`2 men`) is often a word in the translation: 32 % are unchanged in
-  captions, 94 % in strings of programs. It has a rule of its own, `count`, to be switched off.
+  captions, 94 % in strings of programs. It has its own rule, `count`, which can be turned off.
 - Separators differ: `1,234.50` is `1.234,50` in German, as `localize` of `text/numbers.py` writes.
 - The unit moves: `25%` is `25 %` in German (60 % unchanged), `$50` is `50 $`. `localize`, too.
 
-Of identifiers (`#48213`, `UTF-8`) 94 % stand unchanged in strings of programs, 88 % in news; of
+Of identifiers (`#48213`, `UTF-8`) 94 % are unchanged in strings of programs, 88 % in news; of
 emoji, arrows and the like 98 %.
 
-Not found: ordinals (`1st`; 1 % unchanged), digits in words of small letters (`mp3`). Where the unit
-is a word (`5 miles`, `7 PM`), the number is found and the word translated. Numbers with blanks
-between groups of three digits are one number (`12 000`), also if they are a list (`100 200`).
+Not found: ordinals (`1st`; 1 % unchanged), digits in lowercase words (`mp3`). If the unit is a word
+(`5 miles`, `7 PM`), the number is found and the word translated. Numbers with blanks between groups
+of three digits are one number (`12 000`), even if they are a list (`100 200`).
 """
 
 import re
@@ -32,7 +32,16 @@ UNIT = (
 _SIGN = r"[+\-\u2212\u00b1]"
 # Before a decimal point there may be no digit: `.5`.
 _POINT = r"(?:(?<![^\s(\[\"'„“‚‘«»¿¡$€£¥+\-\u2212\u00b1])[.,](?=\d))?"
-_DIGITS = rf"{_POINT}\d++(?:[ \u00a0\u202f]\d{{3}}(?!\d))*+(?:[.,:'\u2019/x×\u2013\-]\d++)*+"
+RAISED = "\u00b2\u00b3\u00b9\u2070\u2074-\u2079"
+"""What stands in an expression for the raised digits."""
+FRACTIONS = "\u00bc-\u00be\u2150-\u215e"
+"""What stands in an expression for the signs of fractions: `½`."""
+# What may follow digits: `1e5`, `10^-5`, `10²`, `2½`.
+_POWER = rf"(?:[eE^][+\-\u2212]?\d++|[\u207a\u207b]?[{RAISED}]++|[{FRACTIONS}])?+"
+_DIGITS = (
+    rf"{_POINT}\d++(?:[ \u00a0\u202f]\d{{3}}(?!\d))*+{_POWER}"
+    rf"(?:[.,:'\u2019/x×\u2013\-]\d++{_POWER})*+"
+)
 _START = rf"(?<!{LETTER})(?<!\d)(?<!\d[.,:'\u2019/x×\-])"
 # A telephone number with its country is one number, `+1 000 000` is another.
 _TELEPHONE = r"\+(?!\d{1,3}(?: \d{3})++(?!\d))\d{1,3}(?:[ \-./]\(?\d++\)?(?:\d++)?){2,8}"
@@ -45,6 +54,8 @@ _COUNT = re.compile(rf"(?<![^\s(\"'„“‚‘«»¿¡])\d(?= (?!{UNIT})[^\W\dA
 _DIGIT = re.compile(r"\d")
 
 _CODE_PART = "[A-Z0-9]++"
+# A number, though it has a capital: `1.5E-5`.
+_SCIENTIFIC = r"\d++[.,]?\d*+E[+\-\u2212]?\d++(?![\-_./:]?\w)"
 _IDENTIFIER = re.compile(
     r"(?<![\w&])#(?:\d{3,}[\w\-]*+|[0-9A-Fa-f]{6,8}(?!\w)|[A-Za-z_]\w++)"
     r"|(?<![\w\-./])(?:"
@@ -53,9 +64,14 @@ _IDENTIFIER = re.compile(
     r"|(?=[0-9a-f]*+(?![\w\-]))(?=\d*+[a-f])(?=[a-f]*+\d)[0-9a-f]{7,64}"
     r"|0x[0-9A-Fa-f]++(?!\w)"
     r"|[vV]\d++(?:\.\d++)*+(?:-\w++)?(?!\w)"
-    rf"|(?!\d++(?:[AP]M|[.,]?\d*+{UNIT})(?!\w))(?=[A-Z\-_./:]*+\d)(?=[0-9\-_./:]*+[A-Z])"
+    rf"|(?!\d++(?:[AP]M|[.,]?\d*+{UNIT})(?!\w))(?!{_SCIENTIFIC})"
+    r"(?=[A-Z\-_./:]*+\d)(?=[0-9\-_./:]*+[A-Z])"
     rf"{_CODE_PART}(?:[\-_./:]{_CODE_PART})*+(?!{LETTER}))"
 )
+
+_ABOUT_IDENTIFIERS = "identifiers such as #48213, A-113, UTF-8 and x²"
+# The square meter of `5 m²` is a part of the number, which is found earlier.
+_SQUARE = re.compile(rf"(?<!\w)(?:[A-Za-z]|[kcdmnµμ]m)[\u207a\u207b]?[{RAISED}]++(?!\w)")
 
 _PICTURE = (
     r"[\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297\u3299"
@@ -74,10 +90,11 @@ NUMERALS = (
     Pattern("emoji", "emoji, arrows and other pictures", re.compile(f"[{PICTURES}]"), _EMOJI),
     Pattern(
         "identifier",
-        "identifiers such as #48213, A-113 and UTF-8",
+        _ABOUT_IDENTIFIERS,
         re.compile(r"[\d#]"),
         _IDENTIFIER,
     ),
     Pattern("count", "one digit before a word, such as 2 men", _DIGIT, _COUNT),
     Pattern("number", "numbers with their units, dates and times", _DIGIT, _NUMBER),
+    Pattern("identifier", _ABOUT_IDENTIFIERS, re.compile(f"[{RAISED}]"), _SQUARE),
 )

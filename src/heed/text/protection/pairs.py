@@ -1,4 +1,4 @@
-"""Which marks belong together: tags, links and emphasis, such that no pair crosses another."""
+"""Pairs of marks: tags, links and emphasis, such that no pair crosses another."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -17,10 +17,10 @@ class Mark(NamedTuple):
     Attributes:
         start: its first character.
         end: one past its last character.
-        name: marks of one name can be a pair; "" for what stands alone.
+        name: marks of one name can be a pair; "" for a single mark.
         opens: whether it can be the first of a pair.
         closes: whether it can be the second.
-        is_kept: whether it is protected also when it stands alone.
+        is_kept: whether it is protected even when it is alone.
     """
 
     start: int
@@ -35,7 +35,7 @@ Pair = tuple[Mark, Mark]
 
 
 def read_tag(start: int, tag: str) -> Mark:
-    """What a tag of XML or HTML, a comment, or a mark of CDATA is."""
+    """The mark of a tag of XML or HTML, a comment, or CDATA."""
     end = start + len(tag)
     if side := _CDATA.get(tag):
         return Mark(start, end, "<![CDATA[", side == "open", side == "close", True)
@@ -86,7 +86,7 @@ def emphasis_marks(text: str, taken: bytearray) -> list[Mark]:
 
 
 def _is_bound(beside: str, mark: str) -> bool:
-    """Whether a mark may stand at this character: a word has ended or begins there.
+    """Whether a mark may be beside this character: a word ends or begins there.
 
     Two stars are a mark also within a word of a script without blanks.
     """
@@ -97,8 +97,8 @@ def _is_bound(beside: str, mark: str) -> bool:
 def nest(marks: Iterable[Mark]) -> list[Pair]:
     """Pairs of marks of which none crosses another.
 
-    A closing mark belongs to the nearest open mark of its name; what is open between the two stays
-    alone, and so does a closing mark whose opening mark is not open any more.
+    A closing mark belongs to the nearest open mark of its name; open marks between the two stay
+    alone, and so does a closing mark whose opening mark is no longer open.
 
     Args:
         marks: in the order of the text.

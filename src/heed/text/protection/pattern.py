@@ -1,4 +1,4 @@
-"""A rule: its name, what it finds, and how a text is seen at a glance to hold nothing for it."""
+"""A rule: its name, its expression, and a fast test for texts without any match."""
 
 import re
 from typing import NamedTuple
@@ -15,9 +15,9 @@ class Pattern(NamedTuple):
 
     Attributes:
         rule: its name.
-        about: what it finds, in words.
-        needed: a text without a match of this quick expression holds nothing for the rule.
-        finds: the spans, each a match.
+        about: the spans that it finds, in words.
+        needed: a fast expression; a text without a match of it has no span of the rule.
+        finds: the expression whose matches are the spans.
     """
 
     rule: str

@@ -1,4 +1,4 @@
-"""What is protected: rules of heed's own, regular expressions and terms of the user."""
+"""`Rules` for protected spans: heed's own rules, the user's regular expressions and terms."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ from heed.text.protection.pattern import Pattern
 from heed.text.protection.terms import Terms
 
 PATTERNS: tuple[Pattern, ...] = (*ADDRESSES, *FIELDS, *NUMERALS)
-"""Rules of one expression each. An earlier one wins where two find something at one place."""
+"""Rules of one expression each. If two find spans at one place, the earlier rule wins."""
 
 _ABOUT = {
     "icu": icu.ABOUT,
@@ -26,7 +26,7 @@ NAMES = tuple(_ABOUT)
 
 @dataclass(frozen=True)
 class Rules:
-    """What is protected; compiled once, immutable, and cheap to pass around and compare.
+    """Rules for protected spans; compiled once, immutable, and cheap to pass around and compare.
 
     Attributes:
         names: of heed's own rules.
@@ -54,7 +54,7 @@ class Rules:
 
     @classmethod
     def default(cls) -> "Rules":
-        """All rules of heed's own."""
+        """All of heed's own rules."""
         return _DEFAULT
 
     @classmethod
@@ -68,13 +68,13 @@ class Rules:
 
         Args:
             wishes: `none` removes all rules, `default` adds heed's own, the name of a rule adds it
-                and `-` with the name removes it. All else is a regular expression to be protected,
-                too, such as `ACME-\d+`.
-            terms: to be protected, too.
+                and `-` with the name removes it. Anything else is a regular expression whose
+                matches are protected, too, such as `ACME-\d+`.
+            terms: terms that are protected, too.
 
         Raises:
-            ConfigError: an expression is invalid, fits an empty text, or takes too long; or it is
-                nearly the name of a rule behind a `-`.
+            ConfigError: an expression is invalid, matches an empty text, or takes too long; or it
+                is nearly the name of a rule after a `-`.
         """
         names, patterns = list(NAMES), list[str]()
         for wish in wishes:
@@ -102,7 +102,7 @@ class Rules:
         return self if self.is_within_icu else replace(self, is_within_icu=True)
 
     def describe(self) -> list[tuple[str, str]]:
-        """The name of each rule, and what it protects, to be read."""
+        """The name of each rule, and a description of its spans."""
         lines = [(name, _ABOUT[name]) for name in self.names]
         lines += [("regex", pattern) for pattern in self.patterns]
         if self.terms:

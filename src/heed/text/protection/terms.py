@@ -12,7 +12,7 @@ from heed.text.normalize import normalize
 from heed.text.protection.pattern import LETTER
 
 MAX_LENGTH = 500
-"""Characters of a term. What is longer is a line of text, given by mistake."""
+"""Most characters of a term; a longer one is probably a line of text, given by mistake."""
 
 # Words, single characters of scripts without blanks between words, and single marks.
 _TOKEN = re.compile(rf"(?:{LETTER}|\d|[\u0300-\u036f])+|\S")
@@ -38,14 +38,14 @@ class Terms:
 
     @classmethod
     def of_lines(cls, lines: Iterable[str], name: str) -> "Terms":
-        """One term a line; empty lines and repeated terms are passed over.
+        """One term a line; empty lines and repeated terms are skipped.
 
         Args:
             lines: of a file.
             name: of the file, for messages.
 
         Raises:
-            DataError: a line is no term, or there is no term at all.
+            DataError: a line is not a term, or there is no term at all.
         """
         terms = cls(_checked(lines, name))
         if not terms:
@@ -53,7 +53,7 @@ class Terms:
         return terms
 
     def find(self, text: str) -> list[tuple[int, int]]:
-        """Where terms stand in a text, in order; of two at one place the longer one."""
+        """The places of terms in a text, in order; of two at one place the longer one."""
         found: list[tuple[int, int]] = []
         lengths = self._lengths
         tokens = list(_TOKEN.finditer(text))

@@ -1,7 +1,7 @@
-"""Words of a source and of its target that translate one another beyond doubt, by counts.
+"""Words of a source and its target that surely translate one another, found by counts.
 
-They are few and sure: enough to put something at the same place on both sides of a pair. Not here:
-an alignment of all words (`explain/attention/statistical.py`).
+They are few, but enough to insert text at the same place on both sides of a pair. Not here: an
+alignment of all words (`explain/attention/statistical.py`).
 """
 
 import re
@@ -28,7 +28,7 @@ _SOLID = frozenset(("han", "kana", "thai"))
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 Place = tuple[int, int]
-"""Begin and end of a word in a text, in characters."""
+"""Start and end of a word in a text, in characters."""
 
 
 class Anchor(NamedTuple):
@@ -59,7 +59,7 @@ class Anchors:
         forth = estimate(links, src)
         totals = np.zeros(n_tgt)
         np.add.at(totals, tgt, forth)
-        # p(source | target) for sources that are equally frequent, which needs no second pass.
+        # p(source | target) if all sources are equally frequent, which needs no second pass.
         back = forth / totals[tgt]
         is_word = (src < n_src) & _has_letters(tgt_vocab)[tgt]
         is_word &= _has_letters(src_vocab)[np.minimum(src, n_src - 1)]
@@ -75,7 +75,7 @@ class Anchors:
         """The sure pairs of words of a pair of sentences, in the order of the source.
 
         Args:
-            src_ids: of the source, without tags; a slot is one character of its text.
+            src_ids: ids of the source, without tags; a slot is one character of its text.
             tgt_ids: of the target.
             src: the text of `src_ids`.
             tgt: the text of `tgt_ids`.
@@ -115,7 +115,7 @@ def _has_letters(vocab: Vocab) -> NDArray[np.bool_]:
 
 
 def _widths(vocab: Vocab) -> list[int]:
-    """Characters of each piece; 0 for a byte; 1 for a slot, which one character stands for."""
+    """Characters of each piece; 0 for a byte; 1 for a slot, which is one character."""
     pieces = vocab.pieces(range(vocab.size))
     widths = [0 if _BYTE.fullmatch(piece) else len(piece) for piece in pieces]
     for id in vocab.slots.ids if vocab.slots else ():
@@ -124,9 +124,9 @@ def _widths(vocab: Vocab) -> list[int]:
 
 
 def _ends(ids: list[int], widths: list[int], *, has_blank: bool) -> list[Place] | None:
-    """Begin and end of each piece in the text; None if some characters are spelled in bytes."""
+    """Start and end of each piece in the text; None if some characters are spelled in bytes."""
     ends: list[Place] = []
-    place = -int(has_blank)  # the text leaves the first blank out
+    place = -int(has_blank)  # the text omits the first blank
     for id in ids:
         width = widths[id]
         if not width:
@@ -137,7 +137,7 @@ def _ends(ids: list[int], widths: list[int], *, has_blank: bool) -> list[Place] 
 
 
 def _word(text: str, start: int, end: int) -> Place:
-    """The word that a piece is part of: without blanks and marks, and grown to its ends."""
+    """The word that contains a piece, without blanks and marks."""
     while start < end and not _is_letter(text[start]):
         start += 1
     while end > start and not _is_letter(text[end - 1]):

@@ -1,8 +1,8 @@
 """Text in one language as training pairs: restored from gaps, and translated back by the model.
 
 At the first epoch after a given share of the budget, the model translates the text into the other
-language; from then on it also learns from these pairs, whose target is the original text. To the
-loop they are pairs of an epoch like all others.
+language; from then on it also learns from these pairs, whose target is the original text. The loop
+treats them as any other pairs of an epoch.
 Source: Sennrich et al. 2016, "Improving NMT with Monolingual Data"; Caswell et al. 2019, "Tagged
 Back-Translation": a tag in front of the source marks machine-made text.
 """
@@ -33,7 +33,7 @@ from heed.train.step.trainer import EpochPairs, Trainer
 from heed.translate.translator import Translator
 
 TIME_SHARE = 0.1
-"""Largest share of the time given for back-translation."""
+"""Largest share of the time budget for back-translation."""
 
 PORTION = 1024
 N_SAMPLES = 2
@@ -117,7 +117,7 @@ class MonoPairs:
         path = self.folder / FACTS_FILE
         is_due = progress.batch == 0 and self.trainer.share >= config.back_translate_at
         if config.back_translate and is_due and not path.exists():
-            group.wait()  # until every process has seen that there is none
+            group.wait()  # until every process has found that there are none
             whole = self.trainer.whole()
             if group.is_leader:
                 self._translate_back(whole, epoch)

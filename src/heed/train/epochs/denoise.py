@@ -1,6 +1,6 @@
 """Sentences with gaps, to be restored: training pairs from text in one language.
 
-The gaps follow from seed, epoch and sentence, so every epoch has other gaps and a resumed run has
+The gaps follow from seed, epoch and sentence, so each epoch has new gaps and a resumed run has
 the same. Source: Lewis et al. 2020, "BART", section 2.2, text infilling: 30 % hidden, 3 pieces a
 gap.
 """
@@ -32,7 +32,7 @@ class DenoisedText:
         store: the sentences, as its targets.
         tag: the id of their language.
         mask_id: the id that stands for a gap.
-        at_most: sentences of an epoch, drawn anew each time if there are more.
+        at_most: most sentences of an epoch; if there are more, each epoch draws a sample.
         seed: with `epoch` decides all that is random.
         epoch: number of the pass through the data.
 
@@ -70,7 +70,7 @@ def with_gaps(ids: TokenIds32, mask_id: int, random: np.random.Generator) -> Tok
     """
     hidden, gaps = (int(size) for size in _sizes(np.array(len(ids))))
     n_kept = len(ids) - hidden
-    # A gap begins before one of the pieces that stay, or behind the last.
+    # A gap begins before one of the kept pieces, or after the last.
     slots = np.sort(random.choice(n_kept + 1, size=gaps, replace=False))
     widths = np.full(gaps, hidden // gaps) + (np.arange(gaps) < hidden % gaps)
     random.shuffle(widths)

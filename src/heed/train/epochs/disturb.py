@@ -1,8 +1,8 @@
-"""Pairs as people write them: an epoch in which a share of the pairs is disturbed.
+"""Pairs with errors as in real text: an epoch in which a share of the pairs is disturbed.
 
-Which pairs, and how, follows from seed and epoch, so every epoch disturbs others and a resumed run
-the same. The disturbances of one text are in `text/disturb.py`; what is put into both texts of a
-pair is in `insert.py`.
+Seed and epoch decide which pairs are disturbed and how, so every epoch disturbs different pairs,
+and a resumed run the same. `text/disturb.py` disturbs one text; `insert.py` changes both texts of
+a pair.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,11 +21,11 @@ from heed.train.epochs.replaced import ReplacedPairs, Replacement
 from heed.train.step.trainer import EpochPairs
 
 Change = Callable[[MarkedPair, np.random.Generator], Texts | None]
-"""A pair → its texts changed; None where there is nothing to change."""
+"""A pair → its texts changed; None if there is nothing to change."""
 
 
 def _of_source(kind: str) -> Change:
-    """A disturbance of the source alone: the translation stays as it should be."""
+    """A disturbance of the source alone: the target does not change."""
 
     def change(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
         return KINDS[kind](pair.src, random), pair.tgt
@@ -67,9 +67,10 @@ class Disturber:
         anchors: finds words that translate one another.
         src_vocab: pieces of the sources.
         tgt_vocab: pieces of the targets.
-        share: of the pairs of an epoch, is disturbed.
+        share: share of the pairs of an epoch that is disturbed.
         seed: decides which.
-        max_length: most pieces of a side, `<eos>` included; what gets longer is left as it was.
+        max_length: most pieces of a side, `<eos>` included; a pair that would be longer is not
+            disturbed.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Slots, names and tags put into a pair at the same place of both sides.
+"""Inserts slots, names and tags into a pair at the same place of both sides.
 
-A slot is one character of a text here, see `marked.py`. Where two places correspond is known from
-words that translate one another beyond doubt (`anchors.py`), and at both ends of a sentence.
+A slot is one character of a text here, see `marked.py`. Corresponding places are words that surely
+translate one another (`anchors.py`), and both ends of a sentence.
 """
 
 import re
@@ -23,7 +23,7 @@ _RAW = tuple(SPANS)
 _NAMES = ("{}", "{}", "{}", "{}", "{}", "{} {}", "{} {}", "{}-{}", "{}'s", "{}{}")
 
 P_REPLACED = 0.6
-"""Share of spans and names that take the place of a word; others stand beside one."""
+"""Share of spans and names that replace a word; the others are put beside one."""
 P_NUMBER = 0.4
 """Share of numbers among the slots that stand alone."""
 P_OTHER_SCRIPT = 0.12
@@ -31,12 +31,12 @@ P_OTHER_SCRIPT = 0.12
 
 
 def with_name(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
-    """One word, or place, becomes a name that nobody has, or two of them do."""
+    """Replace one or two words by invented names, or insert them."""
     return _put(pair, [(lambda: _name(pair, random), random.random() < P_REPLACED)], random)
 
 
 def with_spans(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
-    """One to three slots, at the ends, beside a word, in place of one, or tags around words."""
+    """Insert one to three slots: at the ends, beside a word, in its place, or tags around words."""
     if random.random() < 0.06:
         return _only_spans(pair, random)
     wanted = []
@@ -56,13 +56,13 @@ def with_spans(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
 
 
 def with_raw_span(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
-    """A span as text, for those that find no free slot, or that are not protected."""
+    """Insert a span as text, for spans that are not protected or get no free slot."""
     kind = _RAW[int(random.random() * len(_RAW))]
     return _put(pair, [(lambda: invent_span(kind, random), False)], random)
 
 
 def copied(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
-    """A line of words that nobody knows, which is its own translation."""
+    """A line of invented words, which is its own translation."""
     scripts = tuple(SPELLED)
     script = "latin" if random.random() < 0.3 else scripts[int(random.random() * len(scripts))]
     words = [invent_name(random, script) for _ in range(1 + int(random.random() * 6))]
@@ -93,11 +93,11 @@ def _put(
     wanted: Sequence[tuple[Callable[[], str], bool]],
     random: np.random.Generator,
 ) -> Texts | None:
-    """What is wanted, in place of words or beside them; None if there are no sure words.
+    """Insert texts in place of words or beside them; None if there are no sure words.
 
     Args:
         pair: the texts and their anchors.
-        wanted: each with whether it takes the place of a word.
+        wanted: the texts, each with whether it replaces a word.
         random: chooses.
     """
     anchors = _content_words(pair)
@@ -132,7 +132,7 @@ def _brackets(random: np.random.Generator) -> tuple[str, str]:
 
 
 def _content_words(pair: MarkedPair) -> list[Anchor]:
-    """Anchors of longer words, if there are any: articles have no name in their place."""
+    """Anchors of longer words, if there are any: a name does not replace an article."""
     long = [a for a in pair.anchors if _width(a.src) > 3 or _width(a.tgt) > 3]
     return long or pair.anchors
 
@@ -168,7 +168,7 @@ def _in_tags(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
 
 
 def _stretch(anchors: Sequence[Anchor], random: np.random.Generator) -> Anchor:
-    """From one sure word to another whose translations enclose the same sure words."""
+    """A span between two sure words whose translations enclose the same sure words."""
     first = int(random.random() * len(anchors))
     last = min(len(anchors) - 1, first + 1 + int(random.random() * 2))
     inside = anchors[first : last + 1]

@@ -10,10 +10,10 @@ from heed.train.step.trainer import EpochPairs
 
 
 class EpochMaker:
-    """Epoch → its pairs; what does not change from epoch to epoch is found once.
+    """Epoch → its pairs; parts that are the same in all epochs are computed once.
 
     Args:
-        recipe: what is done to the pairs.
+        recipe: the changes to the pairs.
         data: the corpus.
     """
 

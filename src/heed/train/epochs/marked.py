@@ -10,7 +10,7 @@ from heed.text.vocab import Vocab
 from heed.train.epochs.anchors import Anchor
 
 _FIRST = 0xF880
-"""Private characters stand for slots; a text that holds one of them itself is left alone."""
+"""Private characters that represent slots; a text that contains one of them is not changed."""
 _KINDS = ("number", "thing", "open", "close")
 _WIDTH = 16
 _PLACES = re.compile(f"[{chr(_FIRST)}-{chr(_FIRST + len(_KINDS) * _WIDTH - 1)}]")
@@ -44,7 +44,7 @@ class SlotText:
         self._ids = {sign: id for id, sign in self.characters.items()}
 
     def decode(self, ids: list[int]) -> str | None:
-        """The text of ids; None if the characters of slots stand in it for themselves."""
+        """The text of ids; None if it already contains characters that represent slots."""
         if self.characters.keys().isdisjoint(ids):
             text = self._vocab.decode(ids)
             return None if _PLACES.search(text) else text
@@ -57,12 +57,12 @@ class SlotText:
         return [(match.start(), match.end(), self._ids[match[0]]) for match in found]
 
     def encode(self, text: str, encode: Callable[[str], list[int]] | None = None) -> list[int]:
-        """The ids of a text; `encode` cuts the stretches between slots, or the vocabulary does."""
+        """The ids of a text; `encode`, or else the vocabulary, segments the text between slots."""
         marks, encode = self.marks(text), encode or self._vocab.encode
         return encode_with(self._vocab, text, marks, encode=encode) if marks else encode(text)
 
     def free(self, kind: str, texts: str) -> str:
-        """The first slot of a kind that does not stand in `texts`; "" if there is none."""
+        """The first slot of a kind that is not in `texts`; "" if there is none."""
         of_kind = (
             sign for sign in self._ids if (ord(sign) - _FIRST) // _WIDTH == _KINDS.index(kind)
         )
@@ -78,7 +78,7 @@ class MarkedPair:
         tgt: the target.
         find: the words of both that translate one another.
         slots: of the source's vocabulary.
-        given: slots that were given away, and may stand in neither text yet.
+        given: slots that are already assigned, even if they are in neither text yet.
     """
 
     src: str
@@ -89,17 +89,17 @@ class MarkedPair:
 
     @cached_property
     def anchors(self) -> list[Anchor]:
-        """Words of both sides that translate one another beyond doubt."""
+        """Words of both sides that surely translate one another."""
         return self.find()
 
     def new_slot(self, kind: str) -> str:
-        """A slot that is free yet; "" if none is left."""
+        """A slot that is not used yet; "" if none is left."""
         found = self.slots.free(kind, self.src + "".join(self.given))
         self.given.append(found)
         return found
 
     def changed(self, src: str, tgt: str) -> "MarkedPair":
-        """Other texts, whose words are not looked for."""
+        """A pair with other texts and without anchors."""
         return replace(self, src=src, tgt=tgt, find=lambda: [], given=[])
 
 

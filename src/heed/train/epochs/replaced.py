@@ -14,7 +14,7 @@ class Replacement(NamedTuple):
     """A pair in place of another.
 
     Attributes:
-        number: of the pair that it replaces.
+        number: the number of the pair that it replaces.
         src_ids: source ids without special pieces.
         tgt_ids: target ids without special pieces.
     """
@@ -28,13 +28,13 @@ class ReplacedPairs:
     """All pairs of an epoch, some replaced.
 
     Args:
-        pairs: the others come from here.
-        replacements: read once; of a number that comes twice, the last counts.
+        pairs: the pairs before replacement.
+        replacements: read once; if a number occurs twice, the last counts.
 
     Attributes:
         src_lengths: source tokens of each pair, `<eos>` included, `(n_pairs)`.
         tgt_lengths: target tokens of each pair, `<eos>` included, `(n_pairs)`.
-        numbers: of the pairs that are replaced, as they came, `(n_replaced)`.
+        numbers: of the replaced pairs, in the order of `replacements`, `(n_replaced)`.
     """
 
     def __init__(self, pairs: EpochPairs, replacements: Iterable[Replacement]) -> None:

@@ -41,7 +41,7 @@ class ResampledPairs:
         max_length: int,
     ) -> None:
         def sampled(ids: NDArray[Any], vocab: Vocab, side: str, index: int) -> list[int]:
-            # A language tag in front is not text: it stays in its place, as slots do.
+            # A language tag at the beginning is not text: it stays in its place, as slots do.
             n_tags = int(side == "src" and bool(vocab.languages))
             text = slots[side].decode(ids[n_tags:].tolist())
             if text is None:

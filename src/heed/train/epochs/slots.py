@@ -1,6 +1,6 @@
-"""Pairs whose common spans are slots: what stands on both sides unchanged, such as `%s`.
+"""Pairs in which spans that are the same on both sides, such as `%s`, are replaced by slots.
 
-The store holds texts as they are; which of their spans become slots is found when training begins.
+The store holds texts as they are; spans are replaced when training begins.
 """
 
 import unicodedata
@@ -29,7 +29,7 @@ Ids = NDArray[np.integer[Any]]
 
 
 def with_slots(store: Store, src_vocab: Vocab, tgt_vocab: Vocab) -> ReplacedPairs:
-    """All pairs, those with common spans with slots in their place, numbered in order.
+    """All pairs, with common spans replaced by slots that are numbered in order.
 
     Args:
         store: the corpus.
@@ -60,7 +60,7 @@ def _slotted(store: Store, src_vocab: Vocab, tgt_vocab: Vocab) -> Iterator[Repla
 def _candidates(store: Store, src_vocab: Vocab, tgt_vocab: Vocab) -> NDArray[np.int64]:
     """Numbers of the pairs in which both sides hold more than words and common marks.
 
-    Reading the pieces costs a hundredth of looking for spans in all texts.
+    Reading the pieces costs a hundredth of searching all texts for spans.
     """
     found = []
     for vocab in (src_vocab, tgt_vocab):
@@ -126,7 +126,7 @@ class Renumbered:
 
 
 def _tables(vocab: Vocab, bits: np.random.BitGenerator) -> NDArray[np.int32]:
-    """For each way to number slots the id in place of each id, `(n_numberings, vocab_size)`."""
+    """For each numbering of the slots, the new id of each id, `(n_numberings, vocab_size)`."""
     slots, random = vocab.slots, np.random.Generator(bits)
     assert isinstance(slots, Slots)
     tables = np.tile(np.arange(vocab.size, dtype=np.int32), (N_NUMBERINGS, 1))

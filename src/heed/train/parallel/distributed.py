@@ -30,18 +30,18 @@ BUCKET = 1 << 23
 before is sent."""
 
 STEP_TIMEOUT_S = 600.0
-"""How long processes wait for each other in a step, in which a checkpoint may be written."""
+"""Timeout of processes for each other in a step, in which a checkpoint may be written."""
 
 PATIENCE = timedelta(days=1)
-"""How long they wait while the leader prepares the corpus or validates."""
+"""Timeout while the leader prepares the corpus or validates."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """The processes that train together, from the view of one of them.
+    """The processes that train together, as one of them sees the group.
 
     Attributes:
-        device: where this process computes.
+        device: the device of this process.
         rank: number of this process, from 0.
         size: number of processes.
         patient: the same processes with a long timeout; None in a group of one.
@@ -119,11 +119,11 @@ class Group:
         """Make sure that all processes have the leader's number.
 
         Args:
-            number: below 2⁵³, such as a checksum of what must be the same.
+            number: below 2⁵³, such as a checksum of the data that must be the same.
             message: the error if they differ.
 
         Raises:
-            RunError: one has another; raised in every process.
+            RunError: the numbers differ; raised in every process.
         """
         if self.any(number != self.agree(number)):
             raise RunError(message)
@@ -133,7 +133,7 @@ class Group:
         """Turn errors of this process into a WorkerError: the other processes do not have them.
 
         Raises:
-            WorkerError: what went wrong inside, with the name of the process.
+            WorkerError: the error inside the block, with the name of the process.
         """
         try:
             yield
@@ -148,7 +148,7 @@ def join_group(device_name: str, *, timeout_s: float = STEP_TIMEOUT_S) -> Iterat
     """The group that `torchrun` made this process part of; a group of one without it.
 
     The end of the block waits for all processes, except after an error: then this process ends,
-    and the others notice.
+    and the others get an error.
 
     Args:
         device_name: as `choose_device` takes it; each process has a GPU of its own.
@@ -157,7 +157,7 @@ def join_group(device_name: str, *, timeout_s: float = STEP_TIMEOUT_S) -> Iterat
     Raises:
         ConfigError: there is no such device.
         RunError: another process has ended before its work was done.
-        WorkerError: another process has not answered for too long, or this one finds no device.
+        WorkerError: another process has not answered in time, or this one finds no device.
     """
     device, size = choose_device(device_name), int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
@@ -166,7 +166,7 @@ def join_group(device_name: str, *, timeout_s: float = STEP_TIMEOUT_S) -> Iterat
     rank, timeout = process_rank(), timedelta(seconds=timeout_s)
     with _as_run_error():
         dist.init_process_group(
-            # Numbers to agree on are on the CPU even if gradients are not.
+            # The numbers of `agree` are on the CPU even if gradients are not.
             "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
             store=_meeting_place(timeout),
             rank=rank,

@@ -59,7 +59,7 @@ def shard(model: TorchNetwork, group: Group) -> None:
     fully_shard(model, mesh=mesh, reshard_after_forward=False)
     for module in model.modules():
         if isinstance(module, FSDPModule):
-            # Sums, as the loop has them, not means; gloo cannot scale what it sums.
+            # Sums, as the loop expects, not means; gloo cannot scale its sums.
             module.set_gradient_divide_factor(1.0)
             module.set_force_sum_reduction_for_comms(True)
 

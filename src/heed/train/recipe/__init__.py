@@ -1,1 +1,1 @@
-"""Settings: what was asked for, and the recipe that follows from it."""
+"""Settings: the user's, and the recipe that follows from them."""

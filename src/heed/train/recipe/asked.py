@@ -1,4 +1,4 @@
-"""The settings that a person made by hand, before anything is known of the corpus.
+"""The user's settings, before anything is known of the corpus.
 
 `recipe.py` has what follows from them: a `Draft` at once, a `Recipe` once the corpus is read.
 """
@@ -14,11 +14,11 @@ TaskName = Literal["translate", "lm", "mlm", "classify"]
 
 @dataclass(frozen=True)
 class Asked:
-    """Settings made by hand; none of them is checked yet.
+    """The user's settings, not checked yet.
 
     Attributes:
-        values: nested dicts, as in a recipe file; a mistake there may put a value where a section
-            belongs.
+        values: nested dicts, as in a recipe file; by mistake there may be a value in place of a
+            section.
         where: the file they come from, for messages; "" = no file.
         not_there: dotted names of settings that do not come from that file.
     """
@@ -80,7 +80,7 @@ class Asked:
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with the values of `over` laid over it, section by section."""
+    """`base` updated with the values of `over`, section by section."""
     merged = dict(base)
     for key, value in over.items():
         is_section = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)

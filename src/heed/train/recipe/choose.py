@@ -29,7 +29,7 @@ DEFAULT_TIME_S = 1800.0
 """Length of a run without --time and --max-steps."""
 
 ROTARY = ("transformer", "decoder", "encoder")
-"""Families whose attention knows rotary positions.
+"""Families whose attention supports rotary positions.
 
 Multi30k, 600 steps of `tiny`, sinusoidal and rotary: development loss 2.135 and 2.027, BLEU 29.9
 and 32.5, chrF2 54.5 and 56.2; a step takes 2 % longer.
@@ -49,10 +49,10 @@ Multi30k, development loss with 0, 0.2 and 0.5: 3.11, 3.02, 3.02 after 500 steps
 """
 
 FAMILIES_OF_TASK = {"lm": ("decoder",), "mlm": ("encoder",), "classify": ("bag", "encoder")}
-"""The families of models that learn each task but translation; the first is the default."""
+"""The families of models for each task except translation; the first is the default."""
 
 _OF_TEXT = {"metric": "loss", "first_embeddings": "random"}
-# A language model is measured in nats of the text itself, so its labels are not smoothed.
+# The score of a language model is nats of the text itself, so its labels are not smoothed.
 _OF_TOKENS = {"training": {**_OF_TEXT, "label_smoothing": 0.0}}
 BY_TASK: dict[str, Values] = {
     "translate": {"tokenizer": {"slots": True}},
@@ -70,7 +70,7 @@ BAG_NUMBERS = 1 << 22
 more than an accuracy point."""
 
 BAG_EPOCHS = 6
-"""Passes through the texts after which a bag of n-grams has learned what it will."""
+"""Passes through the texts after which a bag of n-grams learns no more."""
 
 MARKED = 1.6
 """Tokens of a text whose words are marked, for each token without: measured on film reviews."""
@@ -83,10 +83,10 @@ FINE_TUNING_RATE = 0.3
 
 
 def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
-    """Good values for whatever `asked` does not set, as nested dicts.
+    """Good values for all settings that `asked` lacks, as nested dicts.
 
     Args:
-        asked: settings made by hand.
+        asked: the user's settings.
         facts: of corpus and machine.
         preset: the model's size; None = the one that fits.
     """
@@ -130,8 +130,8 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     if n_tokens_by_steps:
         most = TrainConfig.validations
         batches["validations"] = max(1, min(most, max_steps // STEPS_PER_VALIDATION))
-    # Beam search prefers short texts, the more so the less a model has learned: 0.6 lost 7 % of the
-    # words.
+    # Beam search prefers short texts, most of all with a model that has learned little: 0.6 lost
+    # 7 % of the words.
     chosen: Values = {"model": model, "training": batches, "decoding": {"length_penalty": 1.4}}
     if _task(asked) == "translate":
         chosen["data"] = {"disturb": choose_disturb(epochs)}
@@ -145,10 +145,10 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
 
 
 def can_turn_queries(asked: Asked, sizes: Mapping[str, Any]) -> bool:
-    """Whether rotary positions go with the settings that were made by hand.
+    """Whether rotary positions are compatible with the user's settings.
 
     Args:
-        asked: settings made by hand.
+        asked: the user's settings.
         sizes: d_model and n_heads, resolved.
     """
     section = asked.section("model")
@@ -163,7 +163,7 @@ def can_turn_queries(asked: Asked, sizes: Mapping[str, Any]) -> bool:
 
 
 def _of_task(asked: Asked, family: Family) -> Values:
-    """What follows from the task, without settings of a model that its family does not have."""
+    """Settings that follow from the task, without model settings that its family lacks."""
     own = {field.name for field in fields(family.config)}
     return {
         section: {k: v for k, v in values.items() if section != "model" or k in own}
@@ -172,19 +172,19 @@ def _of_task(asked: Asked, family: Family) -> Values:
 
 
 def _task(asked: Asked) -> str:
-    """The task; "" for what is no word, which is reported later."""
+    """The task; "" if it is not a string, which is reported later."""
     task = asked.get("task", "translate")
     return task if isinstance(task, str) else ""
 
 
 def _number(section: Mapping[str, Any], key: str, otherwise: int) -> int:
-    """A number set by hand, if it is valid: invalid ones are reported later."""
+    """The user's number, if it is valid: invalid ones are reported later."""
     value = section.get(key)
     return value if type(value) is int and 0 < value <= 10**9 else otherwise
 
 
 def _seconds(value: Any) -> float:
-    """A budget of time set by hand, if it is valid, else the default."""
+    """The user's time budget, if it is valid, else the default."""
     try:
         seconds = parse_duration(value)
     except ConfigError:
@@ -200,8 +200,8 @@ def choose_batches(facts: Facts, n_tokens: float) -> Values:
     """Small batches for a short run, larger ones for a long run; half as large at first.
 
     The useful batch size grows slowly in training, so the batch grows with the root of the tokens
-    seen. Above 4 096 nothing is gained at these sizes; below 512 Muon, whose cost a
-    step does not depend on the batch, takes most of the time.
+    seen. Above 4 096 nothing is gained at these sizes. Below 512 Muon takes most of the time: its
+    cost per step does not depend on the batch.
 
     Args:
         facts: a corpus of few batches gets smaller ones.
@@ -214,8 +214,8 @@ def choose_batches(facts: Facts, n_tokens: float) -> Values:
 def tokens_of_steps(training: Mapping[str, Any], facts: Facts, max_steps: int) -> float:
     """Target tokens that a run of `max_steps` steps learns from, repeats counted.
 
-    One batch a step: several processes, or `training.accumulate`, learn from more, but must get the
-    recipe of one process, so that their weights are the same.
+    This counts one batch a step. Several processes, or `training.accumulate`, learn from more, but
+    must get the recipe of one process, so that their weights are the same.
     """
     batches = choose_batches(facts, max_steps * 4096.0)
     last = _number(training, "batch_tokens", batches["batch_tokens"])
@@ -236,7 +236,7 @@ def choose_warmup(n_steps: float) -> int:
 def choose_rates(
     training: Mapping[str, Any], d_model: int, family: Family = FAMILIES[DEFAULT]
 ) -> Values:
-    """Peak learning rates for the optimizer, lower for a model that has learned already."""
+    """Peak learning rates for the optimizer, lower for a pretrained model."""
     share = FINE_TUNING_RATE if training.get("parent") else 1.0
     if _uses_muon(training):
         matrix_rate = share * TrainConfig.matrix_learning_rate * family.matrix_rate
@@ -260,8 +260,9 @@ def choose_bag_training(training: Mapping[str, Any], facts: Facts) -> Values:
     """Adam with a large ε and a long memory of the gradients' size, and few epochs.
 
     An n-gram that occurs in one text has a gradient once an epoch. With the usual β₂ Adam forgets
-    its size until then, and moves its vector as far for a text that is labeled right already. With
-    the usual ε it moves rare n-grams as far as frequent ones, whatever their weights.
+    the gradient's size in the meantime, and moves the vector as far for a text that is already
+    labeled correctly. With the usual ε it moves rare n-grams as far as frequent ones, whatever
+    their weights.
     """
     n_tokens = MARKED * facts.n_src_tokens
     batch_tokens = min(3072, max(256, round(n_tokens / 100)))
@@ -272,7 +273,7 @@ def choose_bag_training(training: Mapping[str, Any], facts: Facts) -> Values:
         "beta2": 0.999,
         "adam_eps": 1e-3,
         "weight_decay": 0.0,
-        # Four of the outputs stand for no label, and would get a share.
+        # Four of the outputs are not labels, and would get a share.
         "label_smoothing": 0.0,
         "batch_tokens": batch_tokens,
         "first_batch_tokens": batch_tokens,
@@ -283,9 +284,9 @@ def choose_bag_training(training: Mapping[str, Any], facts: Facts) -> Values:
 
 
 def choose_matrix_every(model: Mapping[str, Any], facts: Facts, batch_tokens: int) -> int:
-    """Steps between Muon's updates: the fewest that leave it a tenth of the time, four at most.
+    """Steps between Muon's updates: the fewest that limit it to a tenth of the time, four at most.
 
-    Orthogonalizing costs the same however small the batch. The momentum takes in every gradient, so
+    Orthogonalizing costs the same however small the batch. The momentum includes every gradient, so
     none is lost, only applied later.
     """
     step = flops_per_epoch(model, facts) / facts.n_tgt_tokens * batch_tokens
@@ -293,7 +294,7 @@ def choose_matrix_every(model: Mapping[str, Any], facts: Facts, batch_tokens: in
 
 
 def family_of(asked: Asked, mistakes: list[str], preset: str | None = None) -> Family:
-    """The family that settings name, else the default and a mistake."""
+    """The family named by the settings; if unknown, the default, and a mistake is added."""
     task = _task(asked)
     needed = FAMILIES_OF_TASK.get(task, ())
     usual = needed[0] if needed else DEFAULT
@@ -321,7 +322,7 @@ def family_of(asked: Asked, mistakes: list[str], preset: str | None = None) -> F
 
 
 def _has_encoder_keys(asked: Asked) -> bool:
-    """Whether a setting was made that an encoder has and a bag of n-grams has not."""
+    """Whether a setting was made that only an encoder has, not a bag of n-grams."""
     of_encoder, of_bag = (
         {field.name for field in fields(FAMILIES[name].config)} for name in ("encoder", "bag")
     )
@@ -344,9 +345,9 @@ def choose_size(
     Args:
         facts: of corpus and machine.
         time_s: the time given; on a faster machine a larger model learns enough in it.
-        n_tokens_by_steps: target tokens of a run that steps alone limit; it gets `small` at most,
-            because nothing says how long a larger model may take. 0 = the time decides.
-        family: whose presets to choose from.
+        n_tokens_by_steps: target tokens of a run limited only by steps; it gets `small` at most,
+            because no time is given that would allow a larger model. 0 = the time decides.
+        family: the family with the presets to choose from.
     """
     fitting = "tiny"
     for name in ("small",) if n_tokens_by_steps else ("small", "base", "big"):
@@ -363,24 +364,24 @@ def choose_size(
 
 
 def choose_dropout(epochs: float) -> float:
-    """More dropout the more often the same sentences come by: 0.1 up to 10 epochs, 0.3 from 40 on.
+    """More dropout for more epochs: 0.1 up to 10 epochs, 0.3 from 40 on.
 
     Between them it rises with the logarithm of the epochs, so that a speed measured a tenth higher
     or lower changes it by 0.02 at most. After seven epochs of Multi30k 0.1 has a better loss than
-    0.06 and than 0.16.
+    0.06 and 0.16.
     """
     return round(0.1 + 0.2 * _share_between(epochs, 10.0, 40.0), 2)
 
 
 def choose_disturb(epochs: float) -> float:
-    """Share of pairs that are disturbed, for a translator that survives text as people write it.
+    """Share of pairs that are disturbed, for a translator that tolerates errors in its input.
 
     After 600 steps of Multi30k, 1.6 epochs, each tenth that is disturbed costs half a point of
-    chrF2; after 2,400, 12 epochs, a fifth costs nothing. So the share rises between them.
+    chrF2. After 2,400 steps, 12 epochs, a fifth costs nothing. So the share rises between them.
     """
     return round(0.05 + 0.15 * _share_between(epochs, 2.0, 12.0), 2)
 
 
 def _share_between(epochs: float, low: float, high: float) -> float:
-    """How far a number of epochs lies between two others, by logarithms: from 0 to 1."""
+    """The position of a number of epochs between two others, by logarithms: from 0 to 1."""
     return math.log(max(low, min(high, epochs)) / low) / math.log(high / low)

@@ -1,4 +1,4 @@
-"""What a model costs to train: operations of an epoch, and how fast this machine does them."""
+"""The cost of training a model: operations of an epoch, and the speed of this machine."""
 
 import math
 import time

@@ -3,4 +3,4 @@
 RECIPE_FILE = "recipe.toml"
 ASKED_FILE = "asked.json"
 RESOLVED_FILE = "resolved.toml"
-"""A copy of the recipe as heed wrote it, by which an edit of `recipe.toml` is noticed."""
+"""A copy of the recipe as heed wrote it, to detect edits of `recipe.toml`."""

@@ -54,11 +54,11 @@ def require_run_folder(out: Path) -> None:
 
 
 def require_unused(out: Path, other: str) -> None:
-    """Refuse a folder that holds more than a run killed at its very beginning leaves.
+    """Refuse a folder with other files than those left by a run that was killed at its start.
 
     Args:
         out: the folder; it may be missing.
-        other: what else the folder could be, for the message.
+        other: another possible kind of the folder, for the message.
 
     Raises:
         RunError: names what is in it.
@@ -79,7 +79,7 @@ def require_outside(out: Path, files: Iterable[str], own: Iterable[str] = OWN_PA
 
     Args:
         out: the run folder.
-        files: paths; standard input is passed over.
+        files: paths; standard input is skipped.
         own: paths below `out`, `*` standing for any characters.
 
     Raises:
@@ -128,7 +128,7 @@ def _json(path: Path) -> dict[str, object] | None:
 
 
 def _is_of_a_beginning(entry: Path) -> bool:
-    """Whether a run that was killed before its first own file was complete leaves this entry."""
+    """Whether this entry is left by a run that was killed before its first file was complete."""
     if entry.name == TEACHER and entry.is_dir():
         return all(is_temporary(inner.name, (MADE_FROM,)) for inner in entry.iterdir())
     return entry.name == LOCK or is_temporary(entry.name, (ASKED_FILE,))

@@ -1,8 +1,8 @@
 """A run's settings in three states.
 
-`Asked` (`asked.py`): what a person set, in a recipe file, by `section.key=value` or by flags; it
-always wins. `Draft`: what holds before the corpus is read. `Recipe`: a value for everything;
-`choose.py` fills in the rest. The meaning of a setting is documented at its dataclass.
+`Asked` (`asked.py`): the user's settings, from a recipe file, `section.key=value` or flags; they
+always win. `Draft`: the settings known before the corpus is read. `Recipe`: all settings, with
+the rest filled in by `choose.py`. The meaning of a setting is documented at its dataclass.
 """
 
 import math
@@ -28,7 +28,7 @@ from heed.train.step.config import TrainConfig
 from heed.translate.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
 
 FROM_VOCABULARY = ("src_vocab_size", "tgt_vocab_size", "pad_id", "bos_id", "eos_id")
-"""Settings of a model that its vocabularies decide: given by hand, they must be the same."""
+"""Model settings that follow from its vocabularies; values set by the user must be the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class Recipe:
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """What holds before the corpus is read: no fact of corpus or machine changes it.
+    """The settings known before the corpus is read; they depend on neither corpus nor machine.
 
     Attributes:
         task: what the model learns.
@@ -64,10 +64,10 @@ class Draft:
         text: how a language model reads its text.
         tokenizer: the vocabulary.
         device: `auto`, `cpu` or `cuda`.
-        threads: of a CPU; 0 = as many as there are cores.
+        threads: CPU threads; 0 = as many as there are cores.
         seed: of everything random.
-        shard: whether several processes share out the weights.
-        first_embeddings: where embeddings begin.
+        shard: whether the weights are split between processes.
+        first_embeddings: how embeddings are initialized.
         parent: the model that training starts from; "" = none.
     """
 
@@ -95,7 +95,7 @@ def sections() -> dict[str, tuple[type[Any], ...]]:
 
 
 def draft(asked: Asked) -> Draft:
-    """Check settings made by hand, and say what holds whatever the corpus will be.
+    """Check the user's settings and derive those that do not depend on the corpus.
 
     Raises:
         ConfigError: an unknown key, an impossible value, or a model larger than the memory.
@@ -117,11 +117,11 @@ def draft(asked: Asked) -> Draft:
 
 
 def resolve(asked: Asked, facts: Facts = UNKNOWN) -> Recipe:
-    """Fill in what `asked` leaves open and check everything.
+    """Fill in the settings missing from `asked` and check all.
 
     Args:
-        asked: settings made by hand; `preset` names a model of `PRESETS`.
-        facts: what is known of corpus and machine.
+        asked: the user's settings; `preset` names a model of `PRESETS`.
+        facts: known facts about corpus and machine.
 
     Raises:
         ConfigError: an unknown key, an impossible value, or a model larger than the memory.
@@ -178,7 +178,7 @@ def build_recipe(values: Mapping[str, Any], *, where: str) -> Recipe:
 
 
 def _of_other_families(values: dict[str, Any], family: Family) -> list[str]:
-    """Take settings that only other families have out of `values`; mistakes that name these."""
+    """Remove settings of other families from `values`; return a mistake for each."""
     section, mistakes = values.get("model"), []
     if not isinstance(section, Mapping):
         return []
@@ -204,8 +204,8 @@ def _listed(names: list[str]) -> str:
 
 
 def _against_vocabulary(asked: Asked, facts: Facts) -> list[str]:
-    """Mistakes in settings of the model that its vocabularies decide."""
-    # A model or a folder that pieces are taken from may have other special ids than are usual.
+    """Mistakes in model settings that must agree with its vocabularies."""
+    # Vocabularies taken from a model or a folder may have unusual special ids.
     is_taken_over = asked.get("training.parent") or asked.get("tokenizer.vocab_from")
     right = {} if facts.is_guess and is_taken_over else dict(facts.special_ids)
     if not facts.is_guess:
@@ -224,8 +224,8 @@ def _against_vocabulary(asked: Asked, facts: Facts) -> list[str]:
 def _require_memory(recipe: Recipe) -> None:
     """Refuse a model that cannot be trained in this machine's memory, before it is allocated.
 
-    Weights are made in the machine's own memory. If they stay there whole, gradients and the state
-    of the optimizer take at least as much each.
+    Weights are allocated in main memory. If they stay there whole, gradients and optimizer state
+    take at least as much each.
     """
     training = recipe.training
     is_on_gpu = training.device == "cuda" or (training.device == "auto" and has_gpu())
@@ -246,10 +246,10 @@ def _spelled_size(n_bytes: float) -> str:
 
 
 def max_source_tokens(recipe: Recipe, longest: int) -> int:
-    """Longest source to translate in one piece: the longest in training, within limits.
+    """Longest source to translate as a whole: the longest in training, within limits.
 
-    Positions beyond all training sentences are noise to the model, and a translation has a length
-    limit. A longer source is translated in parts.
+    The model has not learned positions beyond the training sentences, and a translation has a
+    length limit. A longer source is translated in parts.
 
     Args:
         recipe: the model's shape and its decoding.

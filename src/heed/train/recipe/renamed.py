@@ -1,4 +1,4 @@
-"""Recipes that an older heed wrote, with today's names."""
+"""Converts recipes of older versions of heed to today's names."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ REMOVED: dict[tuple[str, str], Any] = {
 RENAMED_WORDS: dict[tuple[str, str], dict[str, str]] = {
     ("training", "first_embeddings"): {"company": "cooccurrence"},
 }
-"""Values of a setting that have another name today."""
+"""Values of a setting that have a new name."""
 
 
 def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The settings and the recipe of a run, kept in its folder.
 
-A run continues only with the settings it began with, except for those in `MAY_CHANGE`; any other
-change is refused by name.
+A run continues only with the settings it began with, except for those in `MAY_CHANGE`; another
+change is an error that names the setting.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,10 +45,10 @@ def settle(
 
     Args:
         out: the run folder; the recipe is written there.
-        asked: settings made by hand.
+        asked: the user's settings.
         data: the corpus.
         gflops: measures the machine, if a new recipe needs it.
-        inherited: settings that a parent brings along; those made by hand go before them.
+        inherited: settings of a parent model; the user's take precedence.
     """
     path = out / RECIPE_FILE
     if (known := _known(out)) is not None:
@@ -81,7 +81,7 @@ def settle(
 
 
 def _known(out: Path) -> Path | None:
-    """The recipe of a run that has learned something; None for one that begins.
+    """The recipe of a run that has learned something; None for a new run.
 
     Raises:
         RunError: there are checkpoints, but no recipe.
@@ -104,7 +104,7 @@ def _require_unedited(out: Path, stored: Mapping[str, Any]) -> None:
     Raises:
         RunError: names the setting.
     """
-    if not (out / RESOLVED_FILE).exists():  # a run of heed 0.1
+    if not (out / RESOLVED_FILE).exists():  # the run is of heed 0.1
         return
     before, now = _flat(asdict(load_recipe(out / RESOLVED_FILE))), _flat(stored)
     for key in sorted({*before, *now}):
@@ -120,7 +120,7 @@ def _require_unedited(out: Path, stored: Mapping[str, Any]) -> None:
 def require_same_asked(out: Path, asked: Asked) -> None:
     """Refuse to continue with other settings than the run began with."""
     path = out / ASKED_FILE
-    # Before there is a recipe, nothing has been learned that other settings could spoil.
+    # Before there is a recipe, nothing has been learned, so settings may still change.
     if path.exists() and _known(out) is not None:
         before = parse_json(read_bytes(path), path)
         then, today = _flat(before), _flat(asked.values)

@@ -39,14 +39,14 @@ def make_bundle(trainer: Trainer, recipe: Recipe, data: Prepared) -> Bundle:
 
 
 def decoding_to_store(data: Prepared, recipe: Recipe) -> dict[str, Any]:
-    """What a model folder says of decoding: options that are not the usual ones, and limits."""
+    """The decoding options stored in a model folder: those that are not the default, and limits."""
     defaults = asdict(DecodeOptions())
     own = {key: value for key, value in asdict(recipe.decoding).items() if value != defaults[key]}
     return {**own, **_limits(data, recipe)}
 
 
 def _limits(data: Prepared, recipe: Recipe) -> dict[str, int]:
-    """How much the model reads at once, among its decoding options."""
+    """The decoding options that limit how much the model reads at once."""
     if recipe.task != "translate":
         return {"max_length": recipe.text.context}
     return {"max_source_tokens": _max_source_tokens(data, recipe)}
@@ -59,7 +59,7 @@ def _max_source_tokens(data: Prepared, recipe: Recipe) -> int:
 
 
 def make_reader(data: Prepared, recipe: Recipe) -> LineReader:
-    """What turns lines into ids as a translator of the model does."""
+    """A reader that turns lines into ids as a translator of the model does."""
     return LineReader(
         data.src_vocab,
         data.tgt_vocab,
@@ -85,12 +85,12 @@ def make_translator(trainer: Trainer, data: Prepared, recipe: Recipe) -> Transla
 
 
 def _decodable(trainer: Trainer, recipe: Recipe) -> Decodable:
-    """The model behind the interface of searches: in the engine, where it is several times as fast.
+    """The model for a search: in the engine if possible, which is several times as fast.
 
-    That one computes with a copy of the weights, for searches that begin now.
+    The engine computes with a copy of the weights at the time of the call.
     """
     weights = trainer.weights()
-    # Only torch passes on numbers that are not finite, by which a model that burst is recognized.
+    # Only torch returns numbers that are not finite, which show that a model has diverged.
     if not _is_for_engine(trainer, recipe) or not are_finite(weights.values()):
         return TorchDecodable(trainer.model, trainer.device)
     arrays = with_all_names(to_arrays(weights), recipe.model)

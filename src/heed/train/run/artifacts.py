@@ -41,8 +41,8 @@ class RunKeeper:
 
     Attributes:
         out: the run folder.
-        recipe: goes into every model folder.
-        data: vocabularies and languages go into every model folder.
+        recipe: written into every model folder.
+        data: its vocabularies and languages are written into every model folder.
         report: gets an event for every checkpoint.
     """
 
@@ -89,7 +89,7 @@ class RunKeeper:
         save_bundle(self.out / CHECKPOINTS / "best", bundle, numbers=_numbers(validation))
 
     def _require_folder(self) -> None:
-        # Saving would replace the folder, without the corpus and the recipe it needs to continue.
+        # Saving would make a new folder, without the corpus and recipe needed to continue.
         if not (self.out / RECIPE_FILE).exists():
             raise RunError(
                 f"cannot write {self.out}: it was moved or removed while its run was going on."
@@ -136,7 +136,7 @@ def validate_trainer(
     recipe: Recipe,
     examine: Callable[[TorchNetwork], None] | None = None,
 ) -> Validation:
-    """Validate the weights that would be saved now, and examine them."""
+    """Validate the weights that would be saved now, and probe them."""
     with using_weights(trainer.model, trainer.averaged):
         trainer.model.eval()
         found = TASKS[recipe.task].validate(trainer, data, recipe)
@@ -172,6 +172,6 @@ def _numbers(validation: Validation) -> dict[str, Any]:
 
 
 def _counted(recipe: Recipe, data: Prepared) -> dict[str, int]:
-    """How much was learned from."""
+    """The amounts of training data."""
     name, count = next(iter(TASKS[recipe.task].counts(data).items()))
     return {name: count}

@@ -1,6 +1,6 @@
-"""Learn when translations of a model are in doubt, and how probably they are right; store it.
+"""Learn which translations of a model are doubtful, and how likely they are right; store it.
 
-A run does that at its end. `heed.translate.doubts.calibrate` says what is learned.
+A run does this at its end. `heed.translate.doubts.calibrate` describes the method.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,9 +31,9 @@ def learn_doubts(translator: Translator, pairs: list[Pair], training: Store | No
     """Learn to judge the translations of a model.
 
     Args:
-        translator: whose.
-        pairs: development pairs, of which the first `MOST_PAIRS` are read; one without a target
-            language is in the model's first one.
+        translator: the translator of the model.
+        pairs: development pairs, of which the first `MOST_PAIRS` are read; a pair without a target
+            language has the model's first one.
         training: ids of the pairs that it was trained on; None = unknown.
 
     Raises:
@@ -80,7 +80,7 @@ def _by_language(
 
 
 def without_judgment(translator: Translator) -> Translator:
-    """The same translator, judged by rules alone and without second searches."""
+    """The same translator, with doubts found by rules only and without second searches."""
     plain = copy(translator)
     plain.judge = Judge(None, translator.src_vocab, translator.tgt_vocab)
     plain.searches_again = False
@@ -129,14 +129,14 @@ def calibrate_after_training(
 
     Args:
         run: its folder.
-        time_s: what the run was given; a short one gets fewer pairs. None = no limit.
+        time_s: the time budget of the run; a short run uses fewer pairs. None = no limit.
         threads: CPU threads; None = as many as there are cores.
 
     Returns:
-        What was done, as a sentence.
+        The result, as a sentence.
 
     Raises:
-        RunError: the disk is full, read-only or not ours.
+        RunError: the disk is full or read-only, or permission is denied.
     """
     translator = _load(find_model_folder(run), threads)
     try:
@@ -152,7 +152,7 @@ def calibrate_after_training(
 
 
 def _load(folder: Path, threads: int | None) -> Translator:
-    """The translator in int8, where that is compiled: it takes half of the time."""
+    """The translator in int8, if the engine is compiled: it takes half of the time."""
     try:
         return load(folder, threads=threads, dtype="int8" if is_compiled() else "auto")
     except ConfigError:  # on a GPU, or a family that only torch computes

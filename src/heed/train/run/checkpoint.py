@@ -39,7 +39,7 @@ class Checkpoint:
     Attributes:
         path: its folder.
         step: optimizer steps made when it was saved.
-        model: weights as they are trained.
+        model: the trained weights, not averaged.
         optimizer: the optimizer's tensors.
         average: the exponential average of the weights; empty when there is none.
         progress: of the loop, as JSON values.
@@ -80,12 +80,12 @@ def save(
         progress: JSON values.
         average: averaged weights, under the same names as `model`.
         extra: further files, such as `bundle.description_files`, which make it a model folder.
-        environment: what the exact bits depend on, for the manifest; nothing reads it.
-        keep: how many checkpoints stay; never fewer than two.
+        environment: versions and hardware that the exact bits depend on, for the manifest only.
+        keep: number of checkpoints to keep, at least two.
 
     Raises:
-        RunError: the disk is full, read-only or not ours, or a number is not finite. Older
-            checkpoints are untouched.
+        RunError: the disk is full or read-only, permission is denied, or a number is not finite.
+            Older checkpoints are untouched.
     """
     folder = Path(run) / CHECKPOINTS / f"step-{step:06d}"
     files = {
@@ -130,7 +130,7 @@ def load_newest(run: str | os.PathLike[str]) -> Checkpoint | None:
 
 
 def load(folder: str | os.PathLike[str]) -> Checkpoint:
-    """Read one checkpoint, every byte compared with its manifest.
+    """Read one checkpoint and compare every byte with its manifest.
 
     Raises:
         FormatError: something is missing or damaged.

@@ -1,8 +1,8 @@
 """A whole run: corpus in, model folder out; after an interruption the same call continues.
 
-The run folder holds `recipe.toml` (the resolved recipe; `resolved.toml` is a copy by which edits
-are noticed), `asked.json` (the settings made by hand), `data/`, `metrics.jsonl`, `checkpoints/`,
-and at the end the model. `setup.py` makes what a run starts from, `artifacts.py` what it leaves.
+The run folder holds `recipe.toml` (the resolved recipe; `resolved.toml` is a copy to detect edits),
+`asked.json` (the user's settings), `data/`, `metrics.jsonl`, `checkpoints/`, and at the end the
+model. `setup.py` makes the files that a run starts from, `artifacts.py` its results.
 """
 
 import time
@@ -37,7 +37,7 @@ from heed.train.tasks.table import TASKS
 from heed.train.watch.observe import Observer
 
 SLOW_START = 0.25
-"""Share of the time given that may pass before the first step without a remark."""
+"""Share of the time budget that may pass before the first step without a remark."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +45,8 @@ class Outcome:
     """How a call of `run_training` ended.
 
     Attributes:
-        is_finished: the model is complete; False = paused, the same call continues.
-        was_finished: nothing was left to do.
+        is_finished: the model is complete; False = paused, and the same call continues.
+        was_finished: the run was already finished before the call.
         progress: of the run.
         validation: the best validation's numbers; None if there was none.
         limits: which limits ended the run, in words; "" if it is paused.
@@ -74,13 +74,13 @@ def run_training(
     """Train a model from `corpus` into the folder `out`, or continue.
 
     Args:
-        asked: settings made by hand.
+        asked: the user's settings.
         corpus: its files.
         out: the run folder; made if it is not there.
         report: gets every event.
-        should_stop: asked after each step; True saves and pauses.
+        should_stop: called after each step; True saves and pauses.
         before_step: called before each step, in every process.
-        started_at: `time.monotonic()` from which the time given counts; None = now.
+        started_at: `time.monotonic()` at which the time budget starts; None = now.
 
     Raises:
         ConfigError: a setting is unknown or impossible.
@@ -160,7 +160,7 @@ def _train(
     """
     is_leader, control = trainer.group.is_leader, ControlFile(out)
     if is_leader:
-        control.take()  # a request to an earlier sitting
+        control.take()  # a request to an earlier start
         log = EventLog(out)
         log.forget_after(trainer.progress.step or -1)  # at step 0 the log starts over
         observer = make_observer(fan_out(log, report), trainer, data, recipe)
@@ -191,7 +191,7 @@ def _train(
 
 
 def _noted(control: ControlFile, trainer: Trainer, report: Report) -> Request:
-    """The request in the run folder, with a note in the log; of several processes, the leader's."""
+    """The request in the run folder, which is also logged; with several processes, the leader's."""
     request = control.take() if trainer.group.is_leader else Request.NONE
     if request:
         what = "save" if request == Request.SAVE else "save and stop"

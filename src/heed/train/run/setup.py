@@ -1,6 +1,6 @@
 """The start of a run: folder, recipe, data, and a fresh model or the newest checkpoint.
 
-Each function reuses what an earlier start left, and makes only what is missing.
+Each function reuses files of an earlier start and makes only the missing ones.
 """
 
 import time
@@ -51,7 +51,7 @@ def set_up(
     group: Group,
     report: Report,
 ) -> tuple[Recipe, Prepared]:
-    """Write everything that training starts from into the run folder, unless it is there."""
+    """Write the files that training starts from into the run folder, unless they are there."""
     parent = open_parent(draft.parent, asked, draft.task) if draft.parent else None
     require_same_asked(out, asked)
     remove_temporaries(out, OWN_FILES)
@@ -155,10 +155,10 @@ def resume(trainer: Trainer, out: Path, decoding: Mapping[str, Any]) -> tuple[bo
     Args:
         trainer: fresh.
         out: the run folder.
-        decoding: what the model of a finished run must say of decoding.
+        decoding: decoding options that the model of a finished run must have stored.
 
     Returns:
-        Whether the run is finished already, and remarks for a person.
+        Whether the run is finished already, and remarks for the user.
     """
     group = trainer.group
     with group.on_its_own():
@@ -198,7 +198,7 @@ def resume(trainer: Trainer, out: Path, decoding: Mapping[str, Any]) -> tuple[bo
 
 
 def _missing(out: Path, step: int, decoding: Mapping[str, Any]) -> str:
-    """What the run folder lacks, in words; "" if it holds the model of this step."""
+    """The missing part of the run folder, in words; "" if it holds the model of this step."""
     incomplete = f"does not hold the whole model of step {step}"
     try:
         manifest = verify_directory(out)

@@ -1,7 +1,7 @@
 """Initialize embeddings from co-occurrence counts: pieces with similar contexts start similar.
 
-Counts tell which pieces share sentence pairs, so a word starts near its translation, and which
-stand side by side, so it starts near words that could replace it.
+The counts are of pieces in the same sentence pair, so a word starts near its translation, and of
+adjacent pieces, so it starts near words that could replace it.
 
 Source: Levy and Goldberg 2014, "Neural Word Embedding as Implicit Matrix Factorization".
 """
@@ -39,7 +39,7 @@ Entries = tuple[Numbers, Numbers, NDArray[np.float64]]
 def cooccurrence_weights(
     weights: Mapping[str, Tensor], config: AnyConfig, pairs: Store, *, seed: int
 ) -> dict[str, Tensor]:
-    """Weights whose embeddings come from co-occurrence counts; the others stay.
+    """Weights with embeddings from co-occurrence counts; the others stay as they are.
 
     Args:
         weights: those of a fresh model, by name.
@@ -49,7 +49,7 @@ def cooccurrence_weights(
 
     Returns:
         The weights; rows have the length of random ones, and pieces without neighbors keep
-        theirs.
+        their rows.
     """
     n_src, n_own = config.src_vocab_size, own_target_rows(config)
     rows = cooccurrence_rows(pairs, n_src, n_own, config.d_model, seed=seed)
@@ -71,7 +71,7 @@ def cooccurrence_rows(pairs: Store, n_src: int, n_tgt: int, width: int, *, seed:
     """
     n = n_src + n_tgt
     (met, times), (followed, counts) = _count(pairs, n, n_src if n_tgt else 0, seed)
-    # A single co-occurrence may be chance: without those a model learns faster.
+    # A single co-occurrence may be chance: a model learns faster without these.
     met, times = met[times > 1], times[times > 1]
     one, other = np.divmod(met, n)
     sharing = information(np.append(one, other), np.append(other, one), np.tile(times, 2), n)
@@ -109,7 +109,7 @@ def _count(pairs: Store, n: int, shift: int, seed: int) -> tuple[Counts, Counts]
 
 
 def _meetings(occurrences: Numbers, n: int) -> Numbers:
-    """Two different pieces of a pair as keys, each couple once a pair.
+    """Keys of two different pieces in the same pair, each once a pair.
 
     Args:
         occurrences: pair * n + piece, in any order.
@@ -160,7 +160,8 @@ def _directions(contexts: Sequence[Entries], n: int, width: int, *, seed: int) -
         torch.manual_seed(derive_seed(seed, "directions"))
         vectors, weights = _strongest(matrix, min(n, width + OVERSAMPLES))
         turn = torch.linalg.qr(torch.randn(width, width))[0]
-    # The sign of a singular vector is arbitrary: its largest entry decides, so that machines agree.
+    # The sign of a singular vector is arbitrary: making its largest entry positive makes it the
+    # same on all machines.
     signs = vectors.gather(0, vectors.abs().argmax(dim=0, keepdim=True)).sign()
     found = (vectors * signs * weights.sqrt())[:, :width]
     turned = F.normalize(found @ turn[: found.size(1)], dim=1)
@@ -172,7 +173,7 @@ def _strongest(matrix: Tensor, n_directions: int) -> tuple[Tensor, Tensor]:
     """The strongest left singular vectors of a sparse matrix `(n, m)`, and their singular values.
 
     torch has the same, but takes three times as long: it sorts the entries of the transpose
-    for every product, and multiplies with matrices that lie in memory by columns.
+    for every product, and multiplies with column-major matrices.
 
     Returns:
         `(n, n_directions)` and `(n_directions,)`.

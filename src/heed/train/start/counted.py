@@ -14,7 +14,7 @@ TOGETHER = 256
 
 @torch.no_grad()
 def counted_weights(trainer: Trainer) -> dict[str, Tensor]:
-    """What the model of a trainer counts, by the names of its weights."""
+    """The counted weights of a trainer's model, by name."""
     pairs = trainer.pairs(1)
     n_texts = len(pairs.src_lengths)
 

@@ -1,4 +1,4 @@
-"""Which of a model's layers a deeper or shallower model starts with.
+"""Choice of a model's layers for a deeper or shallower model to start with.
 
 Source: Shleifer and Rush 2020, "Pre-trained Summarization Distillation": shrink and fine-tune.
 """
@@ -18,7 +18,7 @@ _LAYER = re.compile(r"(?P<stack>\w+)\.(?P<number>\d+)\.")
 
 
 def spread(n_layers: int, n_wanted: int) -> list[int]:
-    """The old layer for each of `n_wanted` new ones: the first, the last, and evenly between.
+    """The old layer for each of `n_wanted` new ones: the first, the last, and evenly spaced ones.
 
     A single layer is the first. If there are too few, some are repeated.
     """
@@ -35,7 +35,7 @@ def with_depth(weights: Mapping[str, T], old: AnyConfig, new: AnyConfig) -> dict
         new: the shape wanted.
 
     Returns:
-        The weights by their names in the `new` one; a repeated layer is the same objects.
+        The weights by their names in the `new` model; repeated layers share the same objects.
 
     Raises:
         ConfigError: the weights of a layer do not fit where they would be repeated.
@@ -69,7 +69,7 @@ def _require_fit(origins: Mapping[str, str], old: AnyConfig, new: AnyConfig) -> 
 
 
 def depths(config: AnyConfig) -> dict[str, int]:
-    """How many layers each stack has, by the names of its weights: `encoder.0.….weight`."""
+    """The number of layers of each stack, from the names of its weights: `encoder.0.….weight`."""
     matches = (_LAYER.match(weight.name) for weight in plan(config))
     layers = {(match["stack"], match["number"]) for match in matches if match}
     return Counter(stack for stack, _ in layers)

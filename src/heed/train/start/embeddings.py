@@ -1,4 +1,4 @@
-"""The first embeddings of a run, as `training.first_embeddings` says; and frozen ones."""
+"""The first embeddings of a run, set by `training.first_embeddings`; and frozen ones."""
 
 from collections.abc import Mapping
 
@@ -17,11 +17,11 @@ from heed.train.start.guesses import with_guesses
 from heed.train.start.word2vec import word2vec_weights
 
 WAYS = ("cooccurrence", "word2vec", "random")
-"""All that is not a file."""
+"""All values except a file."""
 
 
 def require_way(first_embeddings: str) -> None:
-    """Refuse what is neither one of `WAYS` nor a file, before the corpus is read.
+    """Refuse a value that is neither one of `WAYS` nor a file, before the corpus is read.
 
     Raises:
         ConfigError: there is no such file.
@@ -70,14 +70,14 @@ def first_weights(
 
 
 def freeze(model: TorchNetwork) -> None:
-    """Let the embeddings of a model get no gradient."""
+    """Turn off the gradients of a model's embeddings."""
     for weight in model.plan:
         if weight.role == "table":
             model.get_parameter(weight.name).requires_grad_(False)
 
 
 def frozen_in_words(config: AnyConfig) -> str:
-    """What `training.freeze_embeddings` means for this model."""
+    """The effect of `training.freeze_embeddings` on this model, in words."""
     tied = any(weight.role == "output" and weight.tied_to for weight in plan(config))
     remark = "the embeddings keep their first values (training.freeze_embeddings)"
     if not tied:

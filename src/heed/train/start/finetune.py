@@ -1,7 +1,7 @@
 """Start a run from a model: its weights, its shape, and its vocabulary with new pieces appended.
 
-The parent may have been trained on another task: then the run takes over what both have, such as an
-encoder, and the rest begins fresh.
+The parent may have been trained on another task: then the run takes over the parts that both have,
+such as an encoder, and initializes the rest.
 
 The parent is only read. Its weights go into the run folder as the checkpoint of step 0, so the run
 continues like any other. `text/extend.py` finds the new pieces.
@@ -55,7 +55,7 @@ class Parent:
     """The model a run starts from.
 
     Attributes:
-        folder: as it was named.
+        folder: the path given by the user.
         bundle: its content.
     """
 
@@ -73,7 +73,7 @@ class Parent:
         return self.bundle.src_vocab is self.bundle.tgt_vocab
 
     def tokenizer(self, config: TokenizerConfig) -> TokenizerConfig:
-        """`config` where it may differ from the model, else the model's."""
+        """The model's settings, except those that `config` may change."""
         return replace(config, kind=kind_of(self.bundle.src_vocab), joint=self.is_joint)
 
     def shape(self, task: TaskName) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class Parent:
         is_fitting = is_of_task or (own, task) == ("lm", "translate")
         if task == own or is_fitting:
             needed = BY_TASK.get(task, {}).get("model", {})
-            # What a task needs goes before the parent's choice, but positions are learned with.
+            # The task's settings override the parent's, except positions: weights depend on them.
             return {**shape, **{k: v for k, v in needed.items() if k != "positions"}}
         if (own, task) == ("mlm", "translate"):
             known = {field.name for field in fields(ModelConfig)} - {"family", "tied"}
@@ -105,7 +105,7 @@ class Parent:
         )
 
     def settings(self, data: Prepared, task: TaskName) -> dict[str, Any]:
-        """Settings that follow from the model, by section; settings made by hand win."""
+        """Settings that follow from the model, by section; the user's settings win."""
         options, shape = asdict(DecodeOptions()), self.shape(task)
         del shape["dropout"]  # follows from the new corpus
         sizes = {"src_vocab_size": data.src_vocab.size, "tgt_vocab_size": data.n_outputs}
@@ -124,12 +124,12 @@ def open_parent(folder: str, asked: Asked, task: TaskName = "translate") -> Pare
 
     Args:
         folder: a model or run folder.
-        asked: settings made by hand.
-        task: that the run learns.
+        asked: the user's settings.
+        task: the task that the run learns.
 
     Raises:
         FormatError: it is not a model folder, or damaged.
-        ConfigError: `asked` wants another shape or other pieces than the model has, or the task
+        ConfigError: `asked` sets another shape or other pieces than the model has, or the task
             cannot start from it.
     """
     parent = Parent(folder=folder, bundle=load_bundle(folder))
@@ -164,7 +164,7 @@ def inherited(
         parent: the model; its vocabulary was extended to that of `data`.
         config: the run's shape.
         data: the new corpus.
-        fresh: the run's weights without a parent, for all that the parent does not have.
+        fresh: the run's weights without a parent, for the parts that the parent does not have.
     """
     weights = grown_weights(parent.bundle, data.src_vocab, data.tgt_vocab)
     if parent.bundle.config.family == config.family:
@@ -241,7 +241,7 @@ def _has_pieces_of(parent: Parent, folder: str) -> bool:
 
 
 def model_hash(folder: str) -> str:
-    """A hash of everything that decides a model's output, except for int8 weights made since."""
+    """A hash of all files that decide a model's output, except int8 weights made from them."""
     entries = read_manifest(find_model_folder(folder)).files
     others = {CARD, INT8} if WEIGHTS in entries else {CARD}
     facts = {name: entry.sha256 for name, entry in sorted(entries.items()) if name not in others}

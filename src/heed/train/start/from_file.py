@@ -24,19 +24,19 @@ def file_weights(
     path: str | Path,
     report: Report,
 ) -> dict[str, Tensor]:
-    """Weights whose embeddings come from a file; the others stay.
+    """Weights with embeddings from a file; the others stay as they are.
 
-    A piece that is a word of the file, as it is spelled or in small letters, gets its direction.
+    A piece that is a word of the file, as spelled or in lower case, gets its direction.
 
     Args:
         weights: those of a fresh model, by name.
         config: its shape.
         vocabs: of source and target.
         path: word2vec's or GloVe's text format.
-        report: gets how many pieces were found.
+        report: gets an event with the number of pieces found.
 
     Returns:
-        The weights; rows have the length of random ones, and other pieces keep theirs.
+        The weights; rows have the length of random ones, and other pieces keep their rows.
 
     Raises:
         ConfigError: the vectors do not have the model's width, or no piece is a word of the file.

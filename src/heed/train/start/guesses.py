@@ -1,8 +1,8 @@
-"""What a decoder says before it has learned: frequent pieces, and translations of what it reads.
+"""First guesses of an untrained decoder: frequent pieces, and translations of source words.
 
-Embeddings from co-occurrence counts put a word beside its translation. So a decoder that carries
-the embedding of what it reads to its output says the translation, if cross-attention's W^O begins
-as the transpose of its W^V, head by head, with its usual norm.
+Embeddings from co-occurrence counts put a word near its translation. So a decoder that copies the
+embedding of a source word to its output predicts the translation. For that, cross-attention's W^O
+begins as the transpose of its W^V, head by head, with its usual norm.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from heed.model.families import plan
 from heed.train.start.rows import own_tables
 
 STIFFNESS = 1e-3
-"""How much the fit of frequencies dislikes a long bias: rare pieces need not be exact."""
+"""Penalty on the length of the bias in the fit of frequencies: rare pieces need not be exact."""
 
 MOST_PAIRS = 100_000
 """Of a larger corpus, pairs at equal distances are counted."""
@@ -30,10 +30,10 @@ ITERATIONS = 30
 def with_guesses(
     weights: Mapping[str, Tensor], config: AnyConfig, pairs: Store
 ) -> dict[str, Tensor]:
-    """Weights whose decoder carries over what it reads, and begins with the pieces' frequencies.
+    """Weights whose decoder copies source embeddings and starts from the pieces' frequencies.
 
-    What a model does not have stays as it is: a family without cross-attention, heads that are
-    joined without W^O, post-norm, which has no norm behind the last layer.
+    A part is left out if the model does not allow it: without cross-attention, if heads are joined
+    without W^O, and with post-norm, which has no norm after the last layer.
 
     Args:
         weights: those of a fresh model with embeddings from co-occurrence counts, by name.
@@ -58,7 +58,7 @@ def with_guesses(
 
 
 def _target_counts(pairs: Store, config: AnyConfig) -> NDArray[np.int64]:
-    """How often each piece is to be said, `(tgt_vocab_size,)`; each target ends with `<eos>`."""
+    """The frequency of each target piece, `(tgt_vocab_size,)`; each target ends with `<eos>`."""
     gap = -(-len(pairs) // MOST_PAIRS)
     targets = [pairs.tgt(index) for index in range(0, len(pairs), gap)]
     counts = np.bincount(np.concatenate(targets), minlength=config.tgt_vocab_size)
@@ -67,10 +67,10 @@ def _target_counts(pairs: Store, config: AnyConfig) -> NDArray[np.int64]:
 
 
 def frequency_bias(table: Tensor, counts: NDArray[np.int64]) -> Tensor:
-    """The state b for which softmax(E b) comes closest to the frequencies of pieces.
+    """The state b for which softmax(E b) is closest to the frequencies of pieces.
 
-    As the bias of the last norm it is a bias of the output layer, which has none of its own. Found
-    by Newton's method, with its norm held back: the minimum of cross-entropy + `STIFFNESS` |b|²/2.
+    As the bias of the last norm it acts as a bias of the output layer, which has none. It is the
+    minimum of cross-entropy + `STIFFNESS` |b|²/2, found by Newton's method.
 
     Args:
         table: the output layer E, `(tgt_vocab_size, d_model)`.

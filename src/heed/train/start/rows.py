@@ -1,4 +1,4 @@
-"""The tables of a model that begin with given directions instead of at random."""
+"""Initializes the tables of a model with given directions instead of random ones."""
 
 from collections.abc import Mapping
 
@@ -24,7 +24,7 @@ def own_target_rows(config: AnyConfig) -> int:
 def with_rows(
     weights: Mapping[str, Tensor], config: AnyConfig, src: Tensor, tgt: Tensor
 ) -> dict[str, Tensor]:
-    """Weights whose tables have these directions; the others stay.
+    """Weights whose tables have these directions; the others stay as they are.
 
     Args:
         weights: those of a fresh model, by name.
@@ -33,7 +33,7 @@ def with_rows(
         tgt: the same for the target's own table, `(own_target_rows, d_model)`.
 
     Returns:
-        The weights; rows have the length of random ones, and a row of zeros leaves the old one.
+        The weights; rows have the length of random ones, and a row of zeros keeps the old row.
     """
     rows_of = {"src": src, "tgt": tgt}
     found = dict(weights)

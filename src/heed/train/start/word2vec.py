@@ -1,7 +1,7 @@
 """Initialize embeddings by word2vec, on the pieces of the run's own corpus.
 
-Each side of a pair is a line of its own: unlike co-occurrence counts, this says nothing of which
-piece translates which.
+Each side of a pair is a separate line: unlike co-occurrence counts, this does not place a piece
+near its translation.
 """
 
 from collections.abc import Mapping
@@ -32,14 +32,14 @@ all, ten seconds or so."""
 def word2vec_weights(
     weights: Mapping[str, Tensor], config: AnyConfig, pairs: Store, report: Report, *, seed: int
 ) -> dict[str, Tensor]:
-    """Weights whose embeddings are learned by skip-gram; the others stay.
+    """Weights with embeddings learned by skip-gram; the others stay as they are.
 
     Args:
         weights: those of a fresh model, by name.
         config: its shape.
         pairs: the corpus, ids without special pieces.
         report: gets events of the progress.
-        seed: decides the sample of a large corpus, and what skip-gram draws.
+        seed: decides the sample of a large corpus and the random numbers of skip-gram.
 
     Returns:
         The weights; rows have the length of random ones, and pieces that do not occur keep theirs.
@@ -57,7 +57,7 @@ def word2vec_weights(
 
 
 def _corpus(pairs: Store, shift: int, seed: int) -> tuple[np.ndarray, Corpus]:
-    """Pieces that occur, ascending, and the lines of both sides in numbers of these.
+    """Pieces that occur, ascending, and the lines of both sides as indices of these.
 
     Args:
         pairs: the corpus.

@@ -1,4 +1,4 @@
-"""Copy weights by name into a model, for good or for a while; tensors to arrays and back."""
+"""Copy weights by name into a model, for a block or for longer; tensors to arrays and back."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

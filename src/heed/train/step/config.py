@@ -32,23 +32,23 @@ class TrainConfig:
             of the run; None = `batch_tokens` from the start. Small batches learn more per token
             early on.
         accumulate: batches whose gradients are summed for one step.
-        recompute: keep only what goes into each layer and compute the rest again on the way back:
-            several times less memory, a third more time, equal gradients.
-        shard: each of several processes keeps its part of weights, gradients and optimizer instead
-            of all of them: for a model that does not fit otherwise, in slower steps.
+        recompute: keep only the inputs of each layer and compute the rest again in the backward
+            pass: several times less memory, a third more time, equal gradients.
+        shard: each of several processes keeps only its part of weights, gradients and optimizer
+            state: for a model that does not fit otherwise; steps are slower.
         optimizer: `muon` orthogonalizes the updates of matrices and uses AdamW for the rest
             (Jordan 2024); `adamw` (Loshchilov and Hutter 2019); `adam` (Kingma and Ba 2015).
-        learning_rate: peak rate of Adam or AdamW, also for what Muon leaves to it (embeddings,
-            biases, norms). With `schedule = paper` a factor on its rate.
+        learning_rate: peak rate of Adam or AdamW, also for the weights that Muon does not update
+            (embeddings, biases, norms). With `schedule = paper` a factor on its rate.
         matrix_learning_rate: peak rate of Muon.
         matrix_every: steps between updates of Muon, which are larger by the same factor;
-            orthogonalizing costs the same whatever the batch, so small batches can do with fewer.
+            orthogonalizing costs the same for any batch, so small batches need fewer updates.
         beta1: decay of Adam's first moment.
         beta2: decay of Adam's second moment.
         adam_eps: Adam's ε.
         momentum: Muon's momentum.
-        weight_decay: what hidden matrices lose each step, times their rate (Loshchilov and Hutter
-            2019); with `adam` a part of the gradient instead; 0 = none.
+        weight_decay: share that hidden matrices lose in each step, times their rate (Loshchilov and
+            Hutter 2019); with `adam` a part of the gradient instead; 0 = none.
         clip_norm: gradients are scaled down to this global norm; 0 = never.
         schedule: `linear` and `cosine` reach zero at the end of the run, `trapezoid` holds the
             peak and then falls linearly to zero; `inverse_sqrt` and `paper` (section 5.3) never do.
@@ -59,7 +59,7 @@ class TrainConfig:
             0 = none.
         average_checkpoints: number of last checkpoints averaged into the result; 0 or 1 = none.
         patience: validations without a better score after which training stops; 0 = never.
-        metric: what "better" means on the development set.
+        metric: the score that decides which validation is better.
         validations: how often the run validates, spread evenly over a budget of time or steps.
         validate_every: steps between validations; overrides `validations`.
         validation_sentences: development sentences translated at each validation.
@@ -67,14 +67,14 @@ class TrainConfig:
         checkpoint_every_s: seconds between checkpoints.
         keep_checkpoints: newest checkpoints kept on disk.
         first_embeddings: `cooccurrence` gives pieces that occur with the same others in the corpus
-            similar embeddings (`start/cooccurrence.py`), and a Transformer's decoder first guesses
-            to match (`start/guesses.py`); `word2vec` learns them from each side of the corpus by
-            skip-gram; `random` is the paper's; anything else is a file of word vectors, word2vec's
-            or GloVe's text format, for the pieces that are words in it. All rows have the usual
-            length. A run with a parent has the parent's.
+            similar embeddings (`start/cooccurrence.py`), and a Transformer's decoder matching first
+            guesses (`start/guesses.py`); `word2vec` learns them from each side of the corpus by
+            skip-gram; `random` is the paper's; anything else is a file of word vectors, in the text
+            format of word2vec or GloVe, for the pieces that are words in it. All rows have the
+            usual length. A run with a parent has the parent's.
         freeze_embeddings: the embeddings keep their first values; so does an output layer that is
             tied to them.
-        parent: model folder whose weights and pieces the run starts from; "" = from nothing.
+        parent: model folder whose weights and pieces the run starts from; "" = none.
         seed: decides initial weights, batches, dropout and sampling.
         device: `auto`, `cpu` or `cuda`.
         precision: `float32`; `bfloat16`; `bfloat16_products`: float32, but the factors of matrix

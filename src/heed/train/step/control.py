@@ -1,7 +1,7 @@
 """Requests to a run in progress: save a checkpoint now, or save and stop.
 
-Whoever may write into the run folder may ask: a file, `control.json`, is looked for after each step
-and removed once it is read. Signals are in `cli/stopping.py`.
+A request is a file in the run folder, `control.json`. The run looks for it after each step and
+removes it once it is read. Signals are in `cli/stopping.py`.
 """
 
 import os
@@ -14,11 +14,11 @@ from heed.errors import FormatError
 
 CONTROL_FILE = "control.json"
 MAX_BYTES = 1000
-"""Of a request; anything longer is none."""
+"""Largest size of a request; a longer file is ignored."""
 
 
 class Request(IntEnum):
-    """What a run is asked to do after the step it is in; the larger one includes the smaller."""
+    """A request that a run serves after its current step; a larger one includes the smaller."""
 
     NONE = 0
     SAVE = 1
@@ -46,7 +46,7 @@ class ControlFile:
         self._name = os.fspath(self._path)
 
     def take(self) -> Request:
-        """The request that waits, which is then forgotten; two microseconds if there is none."""
+        """The pending request, which is then removed; two microseconds if there is none."""
         if not os.access(self._name, os.F_OK):
             return Request.NONE
         try:

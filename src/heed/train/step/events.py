@@ -2,7 +2,7 @@
 
 An event is a dict with a `kind`: `start`, `note`, `epoch`, `step`, `validation`, `alarm` (a cause
 and its remedy), `mend` (back to good weights), `checkpoint`, `average`, `pause`, `end`. Nothing
-here prints; `cli/progress.py` shows what `LiveLine` says.
+here prints; `cli/progress.py` shows the text of `LiveLine`.
 """
 
 import math
@@ -39,7 +39,7 @@ class EventLog:
     Args:
         run_dir: the run folder.
         every: steps for each line.
-        every_s: seconds of steps after which there is a line even so.
+        every_s: seconds of steps after which there is a line in any case.
     """
 
     def __init__(self, run_dir: Path, *, every: int = 20, every_s: float = 10.0) -> None:
@@ -153,7 +153,7 @@ class LiveLine:
 
 
 def interval(expected: dict[str, float], n_digits: int = 0) -> str:
-    """A forecast as `37–40`, or with digits behind the point."""
+    """A forecast as `37–40`, or with decimals."""
     return f"{expected['low']:.{n_digits}f}–{expected['high']:.{n_digits}f}"
 
 

@@ -1,9 +1,9 @@
 """A batch that does not fit into memory: the same gradients in several parts.
 
-What fits is measured before the first step (`positions_that_fit`); if memory still runs out, the
-step is repeated in smaller parts (`in_parts`). Dropout draws other numbers for parts than for the
-whole, so such a run is not bit-exact with one that did not split; the loop counts these steps.
-Gradient accumulation (`training.accumulate`) is another thing: a person chooses it.
+The size that fits is measured before the first step (`positions_that_fit`); if memory still runs
+out, the step is repeated in smaller parts (`in_parts`). Dropout draws different numbers for parts
+than for the whole, so such a run is not bit-exact with one that did not split; the loop counts
+these steps. Gradient accumulation (`training.accumulate`) is different: it is a setting.
 """
 
 from collections.abc import Callable
@@ -35,16 +35,16 @@ def positions_that_fit(
     """Number of positions, source and target together, that fit in memory; 0 = `most`.
 
     One row and then two are computed forward; the difference is the memory of a row. If even they
-    do not fit, the answer is 0, too: `in_parts` handles that.
+    do not fit, the result is 0, too: `in_parts` handles that.
 
     Args:
-        compute: part of a batch → its loss, with all that autograd keeps for it.
-        batch: two rows or more, the longest there are.
-        most: positions of the largest batch that is to come.
-        spare_bytes: memory there is for it.
-        weights_bytes: size of the weights; as much again is needed for gradients, twice for what
-            optimizers remember, and once for averages.
-        peak: most memory that a step takes, over what it keeps for the way back.
+        compute: part of a batch → its loss, with the tensors that autograd keeps for it.
+        batch: two rows or more, the longest of the corpus.
+        most: positions of the largest batch.
+        spare_bytes: available memory.
+        weights_bytes: size of the weights; gradients and averages need as much again each, and the
+            state of the optimizer twice as much.
+        peak: most memory that a step takes, relative to the part kept for the backward pass.
     """
     try:
         first = bytes_kept(lambda: compute(_rows(batch, 0, 1)))
@@ -89,19 +89,19 @@ def in_parts(
     max_parts: int,
     is_together: bool = False,
 ) -> tuple[Result, int]:
-    """`compute(1)`, or in twice as many parts each time that memory does not suffice.
+    """`compute(1)`, or twice as many parts each time that memory runs out.
 
     Args:
         compute: number of parts → result.
         undo: removes the effects of a failed attempt.
         max_parts: rows of the largest batch.
-        is_together: other processes wait in the midst of it, so it cannot be begun again.
+        is_together: other processes take part in it, so it cannot be repeated.
 
     Returns:
         The result and the number of parts.
 
     Raises:
-        RunError: a single row does not fit, or nothing can be begun again.
+        RunError: a single row does not fit, or the attempt cannot be repeated.
     """
     n_parts = 1
     while True:
@@ -116,7 +116,7 @@ def in_parts(
                 "again in smaller parts. Go on with more processes, or start a new run with fewer "
                 "training.batch_tokens or with training.recompute=true."
             )
-        # Outside the handler, in which the error would still hold the tensors of the attempt.
+        # Outside the handler: inside, the error would still hold the tensors of the attempt.
         undo()
         if n_parts >= max_parts:
             raise RunError(
@@ -127,7 +127,7 @@ def in_parts(
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether Python, a GPU or torch's CPU allocator says that there is no memory left."""
+    """Whether Python, a GPU or torch's CPU allocator ran out of memory."""
     is_ours = isinstance(error, MemoryError | torch.OutOfMemoryError)
     return is_ours or "can't allocate memory" in str(error) or "not enough memory" in str(error)
 

@@ -25,7 +25,7 @@ def losses(
         batch: on the CPU, or on `device`.
         pad_id: fills the short rows.
         smoothing: share of probability spread evenly over the vocabulary.
-        device: where to compute.
+        device: the device to compute on.
         dtype: type of matrix products.
     """
     batch = batch.to(device)

@@ -25,7 +25,7 @@ from heed.train.step.train_step import StepResult, batch_losses, train_step
 from heed.train.step.trainer import EpochPairs, Keeper, Trainer, Validate
 
 VALIDATION_SHARE = 0.2
-"""Largest share of the time given for validations, except the last one."""
+"""Largest share of the time budget for validations, except the last one."""
 
 FIRST_VALIDATION_S = 6.0
 """What the first one is assumed to take, but no more than a tenth of the time given: a model that
@@ -44,8 +44,8 @@ def train(
     """Train until the budget is used up; of several processes only the leader keeps and validates.
 
     Returns:
-        True when the run is finished; False when `requests` asked to stop, in which case the last
-        checkpoint holds the very next batch.
+        True if the run is finished; False after a request to stop: then the last checkpoint
+        continues with the next batch.
     """
     trainer.model.train()
     progress, config, group = trainer.progress, trainer.config, trainer.group
@@ -183,7 +183,7 @@ def _is_validation_due(trainer: Trainer) -> bool:
     if not config.validations:
         return False
     if config.time_s is not None:
-        # On a slow machine, or in a short run, some are skipped.
+        # On a slow machine, or in a short run, some validations are skipped.
         first_s = min(FIRST_VALIDATION_S, 0.1 * config.time_s)
         pause_s = (1 / VALIDATION_SHARE - 1) * (trainer.validation_s or first_s)
         is_early = trainer.clock_s - trainer.validated_s < pause_s
@@ -209,7 +209,7 @@ def _validate(trainer: Trainer, keeper: Keeper, validate: Validate, report: Repo
         )
     # A model that is not finite has no score, and is never the best.
     best = -math.inf if progress.best is None else progress.best
-    is_best = math.isfinite(score) and score >= best  # of equals the later, which learned more
+    is_best = math.isfinite(score) and score >= best  # if equal, the later, which learned more
     progress.without_gain = 0 if is_best and score > best else progress.without_gain + 1
     if is_best:
         progress.best, progress.best_step = score, progress.step

@@ -1,10 +1,10 @@
 """Label-smoothed cross-entropy: the equation, and the same fused with the output layer.
 
-`smoothed_cross_entropy` is the definition. Training takes `output_cross_entropy`, which starts from
+`smoothed_cross_entropy` is the definition. Training uses `output_cross_entropy`, which starts from
 decoder states and the output matrix: their product, the logits `(n_tokens, vocab_size)`, would be
-the largest tensor of a step, so it is made in chunks and never kept. Where factors may be rounded
-to bfloat16, `heed.model.fast.tiles` does so in a quarter of the time, and large vocabularies have
-their small probabilities sampled for the gradients, which stay right on average.
+the largest tensor of a step, so it is made in chunks and never kept. If factors may be rounded to
+bfloat16, `heed.model.fast.tiles` computes it in a quarter of the time. With large vocabularies it
+samples small probabilities for the gradients, which stay right on average.
 """
 
 import math
@@ -73,8 +73,8 @@ class _OutputCrossEntropy(torch.autograd.Function):
         loss = (1 - smoothing) * nll
         if smoothing:
             loss += smoothing * totals.double().sum() - share * (states @ row_sum).double().sum()
-        # So far these are p, carried through the output matrix. The other two terms are a row of
-        # that matrix and its sum, which need no pass over (n_tokens, vocab_size).
+        # So far these are the products of p. The other two terms are a row of the output matrix and
+        # the sum of its rows, which need no pass over (n_tokens, vocab_size).
         grad_states.sub_(weight[targets], alpha=1 - smoothing)
         grad_weight.index_add_(0, targets, states, alpha=smoothing - 1)
         if smoothing:
@@ -92,7 +92,7 @@ class _OutputCrossEntropy(torch.autograd.Function):
 
 
 def _draw(vocab_size: int) -> int:
-    """A seed for `tiles.probabilities`, or 0 where a vocabulary is so small that all count."""
+    """A seed for `tiles.probabilities`, or 0 if the vocabulary is too small for sampling."""
     return 0 if vocab_size < LEAST_SAMPLED else int(torch.randint(1, 2**62, ()))
 
 

@@ -18,7 +18,7 @@ from heed.train.parallel.shard import collected, fill, rows_of, whole
 from heed.train.step.config import POLYNOMIALS, TrainConfig
 
 TOGETHER = 1 << 24
-"""Numbers orthogonalized at once: enough for any device to be busy, little beside a large model."""
+"""Numbers orthogonalized at once: enough to keep any device busy, few beside a large model."""
 
 Block = tuple[str, Tensor, int, int]
 """One logical matrix inside a parameter: its name, the parameter, first row, end row."""
@@ -27,8 +27,8 @@ Block = tuple[str, Tensor, int, int]
 def orthogonalize(matrices: Tensor) -> Tensor:
     """Replace each matrix by one with the same singular vectors and all singular values near 1.
 
-    Those below a hundredth of the matrix's Frobenius norm end below 0.73. The products are in
-    bfloat16 where products may round, as the authors have them.
+    Values below a hundredth of the matrix's Frobenius norm end below 0.73. If products may round,
+    they are in bfloat16, as in the authors' code.
 
     Args:
         matrices: a stack of equal shapes, `(n_matrices, n_rows, n_columns)`.
@@ -47,7 +47,7 @@ def orthogonalize(matrices: Tensor) -> Tensor:
 
 
 def matrix_blocks(model: TorchNetwork) -> list[Block]:
-    """The hidden matrices of a model, fused ones taken apart (W^Q, W^K and W^V; gate and value).
+    """The hidden matrices of a model, fused ones split (W^Q, W^K and W^V; gate and value).
 
     Embeddings and the output layer are not among them: their rows are looked up, not mixed.
     """
@@ -78,13 +78,13 @@ class Muon:
         self.momenta = {name: torch.zeros_like(p) for name, p in self.parameters.items()}
 
     def gather(self) -> None:
-        """Take the gradients into the momentum."""
+        """Add the gradients to the momentum."""
         gradients = [_gradient(parameter) for parameter in self.parameters.values()]
         torch._foreach_lerp_(list(self.momenta.values()), gradients, 1 - self.momentum)
 
     def step(self, factor: float, weight_decay: float) -> None:
         """Update every matrix with `factor` times the peak learning rate."""
-        # Nesterov's look ahead: the newest gradient counts once more.
+        # Nesterov momentum: the newest gradient counts once more.
         ahead = {name: _gradient(parameter) for name, parameter in self.parameters.items()}
         momenta = list(self.momenta.values())
         torch._foreach_lerp_(list(ahead.values()), momenta, self.momentum)
@@ -103,14 +103,14 @@ class Muon:
                 torch._foreach_add_(rows, own, alpha=-rate * scale)
 
     def state(self) -> dict[str, Tensor]:
-        """The momentum, matrices of a shape in one tensor."""
+        """The momentum; matrices of the same shape are in one tensor."""
         return {
             f"{n_rows}x{n_columns}": _stacked(group, self.momenta, collected)
             for (n_rows, n_columns), group in self.groups.items()
         }
 
     def load_state(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from what `state` returned."""
+        """Continue from the result of `state`."""
         for (n_rows, n_columns), group in self.groups.items():
             matrices = tensors[f"{n_rows}x{n_columns}"]
             for matrix, (name, _, start, end) in zip(matrices, group, strict=True):
@@ -186,7 +186,7 @@ class Adam:
         }
 
     def load_state(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from what `state` returned."""
+        """Continue from the result of `state`."""
         for name in self.parameters:
             if f"step.{name}" in tensors:
                 moments = self._moments_of(name)
@@ -228,9 +228,9 @@ class Optimizer:
         """Apply the gradients with `factor` times the peak rates, then forget them.
 
         Args:
-            factor: what the schedule says, 0 to 1.
-            number: steps made before this one in the whole run. Of `matrix_every` steps Muon
-                moves the matrices in the last one, that many times as far.
+            factor: the schedule's factor, 0 to 1.
+            number: steps made before this one in the whole run. In the last of `matrix_every`
+                steps Muon updates the matrices, by as many times as much.
         """
         self.adam.step(factor)
         if self.muon is not None:
@@ -253,7 +253,7 @@ class Optimizer:
     def state(self) -> dict[str, Tensor]:
         """Everything the next step depends on besides weights and gradients, by name.
 
-        Of a model shared out, all processes must ask, and the leader alone finds numbers in it.
+        If the model is sharded, all processes must call this; only the leader gets the numbers.
         """
         tensors = {f"adam.{key}": value for key, value in self.adam.state().items()}
         if self.muon is not None:
@@ -261,14 +261,14 @@ class Optimizer:
         return tensors
 
     def load_state(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from what `state` returned."""
+        """Continue from the result of `state`."""
         self.adam.load_state(_within("adam.", tensors))
         if self.muon is not None:
             self.muon.load_state(_within("muon.", tensors))
 
 
 def _within(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Those whose names begin so, without it."""
+    """The tensors whose names begin with `prefix`, by their names without it."""
     return {
         name.removeprefix(prefix): value
         for name, value in tensors.items()
@@ -283,7 +283,7 @@ def _gradient(parameter: Tensor) -> Tensor:
 def _stacked(
     blocks: list[Block], tensors: dict[str, Tensor], put_together: Callable[[Tensor], Tensor]
 ) -> Tensor:
-    """The blocks' rows of tensors, each put together once, `(n_blocks, n_rows, n_columns)`."""
-    # In the blocks' order: all processes must put the same one together at a time.
+    """The blocks' rows of tensors, each gathered once, `(n_blocks, n_rows, n_columns)`."""
+    # In the blocks' order: all processes must gather the same tensor at a time.
     found = {name: put_together(tensors[name]) for name in dict.fromkeys(b[0] for b in blocks)}
     return torch.stack([found[name][start:end] for name, _, start, end in blocks])

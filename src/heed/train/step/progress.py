@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 @dataclass(kw_only=True)
 class Progress:
-    """Where a run stands: all that a checkpoint needs besides tensors.
+    """The progress of a run: all values of a checkpoint except tensors.
 
     Attributes:
         step: optimizer steps made.
         epoch: passes through the data completed.
         batch: batches of this epoch used.
-        batch_tokens: batch size this epoch was planned with.
+        batch_tokens: batch size with which this epoch was planned.
         step_batches: batches of one step, over all processes; fixed when the run begins, so that
-            it may go on with another number of processes. 0 = not yet.
-        elapsed_s: wall-clock seconds the run has used, over all its sittings.
+            it may continue with another number of processes. 0 = not yet.
+        elapsed_s: wall-clock seconds that the run has used, over all its starts.
         src_tokens: source tokens learned from, repeats counted.
         tgt_tokens: target tokens learned from, repeats counted.
         validations: validations made.
@@ -23,8 +23,8 @@ class Progress:
         best_step: step of the best validation.
         without_gain: validations since the best.
         skipped: updates skipped in a row because loss or gradient was not finite.
-        mends: how often training went back to the last checkpoint because of that.
-        rate_scale: factor on the learning rate, halved each time.
+        mends: number of rollbacks to the last checkpoint because of that.
+        rate_scale: factor on the learning rate, halved at each rollback.
         at_once: positions computed at once, so that memory suffices; 0 = whole batches.
         splits: steps computed in parts because they did not fit into memory.
         reserve_s: seconds set aside for the last validation and for writing, once measured.
@@ -53,12 +53,12 @@ class Progress:
 
 
 def training_seconds(time_s: float | None, reserve_s: float | None, ending: float = 0.0) -> float:
-    """The time given, less what the last validation, writing the model and the rest will take.
+    """The time budget, less the time for the last validation, writing the model and the rest.
 
     Args:
         time_s: None = no limit.
-        reserve_s: what they take, None while that is not measured.
-        ending: what the rest takes, in validations.
+        reserve_s: time for validation and writing; None = not measured yet.
+        ending: time for the rest, in validations.
     """
     if time_s is None:
         return math.inf

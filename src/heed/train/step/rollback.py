@@ -17,15 +17,15 @@ MAX_SKIPPED = 5
 spoilt pairs skip one now and then; weights that have burst skip every one."""
 
 MAX_MENDS = 10
-"""How often a run goes back and halves its rates: to a thousandth of what they were."""
+"""Most rollbacks, each of which halves the rates: to a thousandth in all."""
 
 
 def roll_back(progress: Progress, restore: Callable[[], int]) -> dict[str, Any]:
-    """Go back to weights that made a step, and halve the rates; data and clock go on.
+    """Restore weights that made a step, and halve the rates; data and clock continue.
 
     Args:
-        progress: where the run stands; changed.
-        restore: brings back what was kept last and returns the step it is of.
+        progress: the progress of the run; changed.
+        restore: loads the last checkpoint and returns its step.
 
     Returns:
         The event to report.
@@ -55,7 +55,7 @@ def roll_back(progress: Progress, restore: Callable[[], int]) -> dict[str, Any]:
 
 
 def is_sound(model: nn.Module, progress: Progress) -> bool:
-    """Whether a state is worth keeping: it made its last step, and all its weights are finite."""
+    """Whether a state may be saved: its last step was made, and all its weights are finite."""
     return not progress.skipped and are_finite(model.parameters())
 
 

@@ -24,14 +24,14 @@ from heed.train.step.trainer import Trainer
 
 @dataclass(frozen=True, kw_only=True)
 class StepResult:
-    """What one optimizer step did.
+    """The result of one optimizer step.
 
     Attributes:
         nll: negative log-likelihood a target token, in nats.
         gradient_norm: global norm before clipping.
         n_src_tokens: real source tokens in the step.
         n_tgt_tokens: real target tokens in the step.
-        n_parts: parts that batches were computed in; more than 1 when memory did not suffice.
+        n_parts: parts that batches were computed in; more than 1 if memory ran out.
         is_skipped: nothing was updated, because a number was not finite.
         pairs: numbers of the training pairs of a skipped step, those of this process.
     """
@@ -49,7 +49,7 @@ def train_step(trainer: Trainer, batches: Iterable[Batch]) -> StepResult:
     """One optimizer step: the gradients of its batches summed, over all processes.
 
     Args:
-        trainer: the model and all around it.
+        trainer: the model and the rest of the training state.
         batches: this process's share of the step; it may be empty.
     """
     with rounded_products(is_on=trainer.rounds):

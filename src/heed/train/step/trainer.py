@@ -58,18 +58,18 @@ class Trainer:
         special_ids: `pad_id`, `bos_id`, `eos_id`.
         averaged: exponential average of the weights, by name; empty without one.
         device: where the model computes.
-        dtype: what it computes in.
-        rounds: the factors of float32 products are rounded to bfloat16 in a step.
+        dtype: the type it computes in.
+        rounds: whether a step rounds the factors of float32 products to bfloat16.
         group: the processes that train this model together.
         started_at: `time.monotonic()` at which `elapsed_s` was zero.
         time_limit_s: seconds until the budget is used up.
         clock_s: `elapsed_s` as the leader had it at the last `tick`: the same in all processes.
         write_s: seconds it took to write the weights as the best ones.
         validation_s: seconds the last validation took.
-        validated_s: `clock_s` when it ended, or when this sitting began.
-        ending: how long the task goes on after training, in validations.
+        validated_s: `clock_s` when it ended, or at this start of the run.
+        ending: time that the task needs after training, in validations.
         collate: lays pairs out as a batch.
-        unfilled: device → a model whose weights hold nothing yet, if `model` is shared out.
+        unfilled: device → a model with uninitialized weights, if `model` is sharded.
     """
 
     model: TorchNetwork
@@ -94,7 +94,7 @@ class Trainer:
     unfilled: Callable[[str], TorchNetwork] | None = None
 
     def tick(self) -> None:
-        """Read the clock; all processes take the leader's, so that they decide alike."""
+        """Read the clock; all processes use the leader's, so that they decide the same."""
         self.clock_s = self.group.agree(self.elapsed_s)
 
     @property
@@ -123,9 +123,9 @@ class Trainer:
         """Leave time for one more validation like the last, and for writing the model."""
         progress, time_s = self.progress, self.config.time_s
         if time_s is None or progress.is_finished:
-            return  # time left over must not restart a finished run
+            return  # remaining time must not restart a finished run
         n_validations = 2 if self.config.average_checkpoints > 1 else 1  # of the mean
-        # To be written are the best weights, a checkpoint (three times as much) and the model.
+        # Still to write: the best weights, a checkpoint (three times as much) and the model.
         validations_s = 1.1 * (n_validations + self.ending) * self.validation_s
         progress.reserve_s = validations_s + 6 * self.write_s
         self.time_limit_s = training_seconds(time_s, progress.reserve_s)

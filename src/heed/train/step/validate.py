@@ -19,7 +19,7 @@ N_SAMPLES = 10
 """Sentences that every validation shows, over all target languages."""
 
 MIN_FOR_SHARE = 8
-"""With fewer translations equal ones may be chance."""
+"""With fewer translations, equal ones may be chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +66,11 @@ class Validation:
         seconds: its duration.
         samples: the same few sentences each time: source `src`, reference `ref`, translation
             `hyp`, and its sentence chrF `chrf`.
-        same_share: share of the translations that are the commonest one; None for a handful.
-        by_language: BLEU and chrF of each target language, where there are several.
+        same_share: share of the most common translation among all; None if they are few.
+        by_language: BLEU and chrF of each target language, if there are several.
         intervals: the ends of the 95 % confidence intervals of BLEU and chrF, by bootstrap over
             the sentences translated (Koehn 2004).
-        signatures: sacreBLEU's of the two: what must be equal for scores to be comparable.
+        signatures: sacreBLEU's of the two; scores are comparable only if these are equal.
         bits: bits a character of a language model's development text.
         accuracy: share of labels or masked pieces that are right, in percent.
         f1: mean F1 of the labels, in percent.
@@ -128,7 +128,7 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
         if found and len(dev_sets) > 1:
             counted = _counted(found, dev.tgt[:n], dev.target_lang)
             by_language[dev.target_lang] = {key: counts.of() for key, counts in counted.items()}
-    # A language with a tokenizer of its own gets it only if it is the only target.
+    # A language with its own tokenizer gets it only if it is the only target.
     languages = {dev.target_lang for dev in dev_sets}
     counted = _counted(hypotheses, references, languages.pop() if len(languages) == 1 else "")
     chrf = counted["chrf"].score(counted["chrf"].per_sentence) if counted else ()
@@ -150,7 +150,7 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
 
 
 def _counted(hypotheses: list[str], references: list[str], target_lang: str) -> dict[str, Counts]:
-    """What BLEU and chrF count; empty if nothing was translated."""
+    """The counts of BLEU and chrF; empty if nothing was translated."""
     if not hypotheses:
         return {}
     reading = reading_here(target_lang)

@@ -69,9 +69,9 @@ class MarkedWords:
         vocab: their pieces.
 
     Attributes:
-        src_lengths: the mean one for each text, marks and `<eos>` included, `(n_texts)`: batches
-            hold any texts, equally many. Among texts of its own length, a long one would share its
-            batch with fewer, and weigh more.
+        src_lengths: the mean length for each text, marks and `<eos>` included, `(n_texts)`, so that
+            batches mix texts of all lengths and have equally many. In a batch of its own length, a
+            long text would be one of fewer and weigh more.
         tgt_lengths: as in `store`, `(n_texts)`.
     """
 
@@ -140,7 +140,7 @@ def _observe(trainer: Trainer, data: Prepared, recipe: Recipe) -> Observed:
 
 
 class _OneLabel:
-    """The training texts; `<eos>`, which a label has not, is not counted among the targets."""
+    """The training texts; the targets are counted without `<eos>`, which labels do not have."""
 
     def __init__(self, data: Prepared) -> None:
         self._store = data.train

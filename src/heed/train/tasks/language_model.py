@@ -1,7 +1,7 @@
 """Language modeling: the next token of running text, read in windows of one length.
 
 A window begins with `<bos>`, so its first token is predicted without context. Each epoch cuts the
-text at other places.
+text at different positions.
 """
 
 import math

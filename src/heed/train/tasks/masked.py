@@ -42,7 +42,7 @@ class MaskedText:
     Args:
         store: the lines, as its targets.
         vocab: their pieces.
-        config: the share that is chosen, and whether whole words are.
+        config: the share of pieces that is chosen, and whether whole words are.
         seed: with `epoch` decides which pieces are chosen.
         epoch: number of the pass through the data.
         n_lines: lines to take, from the first; None = all.
@@ -101,7 +101,7 @@ class MaskedText:
 def collate_masked(
     pairs: MaskedText, indices: Indices | Sequence[int], *, pad_id: int, bos_id: int, eos_id: int
 ) -> Batch:
-    """Lay lines out as a batch whose labels stand at the places of the sources."""
+    """Lay lines out as a batch whose labels have the positions of the sources."""
     batch = collate(pairs, indices, pad_id=pad_id, bos_id=bos_id, eos_id=eos_id)
     is_end = batch.src == eos_id
     tgt_out = batch.tgt_out.masked_fill(is_end, pad_id)

@@ -20,16 +20,16 @@ class Task:
     """One kind of task.
 
     Attributes:
-        prepare: reads the corpus into a folder, or finds it there. Takes the corpus, the folder,
+        prepare: reads the corpus into a folder, unless it is there. Takes the corpus, the folder,
             the draft, the vocabularies of a parent or None, and a listener.
         open: opens the output of `prepare`.
         epochs: epoch number → its pairs.
         collate: lays pairs out as a batch.
-        validate: judges the weights of a trainer in evaluation mode.
-        observe: what the watchdog looks at.
+        validate: scores the weights of a trainer in evaluation mode.
+        observe: the input of the observer.
         usage: how the model is used, with `{out}` for its folder.
-        ending: time given → how long the work after training takes, in validations.
-        counts: how much text there is for training and for development, with what is counted.
+        ending: time given → duration of the work after training, in validations.
+        counts: amounts of text for training and development, by the name of the unit.
     """
 
     prepare: Callable[[Corpus, Path, Draft, tuple[Vocab, Vocab] | None, Report], Prepared]

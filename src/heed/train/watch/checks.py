@@ -1,7 +1,7 @@
 """Diagnose a run: from measurements to a cause in words and a remedy.
 
-`probe.py` and `observe.py` measure. `diagnose` is a pure function; each threshold has its reason
-beside it. Figures of healthy runs are of runs on Multi30k, Tatoeba and the built-in corpus
+`probe.py` and `observe.py` measure. `diagnose` is a pure function; the reason for each threshold
+is beside it. Figures of healthy runs come from Multi30k, Tatoeba and the built-in corpus
 (`docs/log`).
 """
 
@@ -62,7 +62,7 @@ SAME_SHARE = 0.9
 """Share of equal translations. Sound ones differ from the second validation on (0.03)."""
 
 MAX_DEAD = 0.9
-"""Share of features of a layer. Sound layers have at most 0.08 on the few sentences asked."""
+"""Share of features of a layer. Sound layers have at most 0.08 on the few sentences of a probe."""
 
 MOVED = 0.5
 """Of the weights' size. After as many steps as `MIN_STEPS` a sound run has moved by 0.3 to 2."""
@@ -106,7 +106,7 @@ def non_finite(now: Evidence) -> Alarm | None:
 
 
 def labels_not_shifted(now: Evidence) -> Alarm | None:
-    """The decoder is shown the very token it must predict, so it learns to repeat it."""
+    """The decoder reads the token that it must predict, so it learns to copy it."""
     last, found = _last_probe(now)
     if found is None or found.echo < MIN_ECHO or last.train_loss > ECHO_LOSS * found.dev_loss:
         return None
@@ -123,7 +123,7 @@ def labels_not_shifted(now: Evidence) -> Alarm | None:
 
 
 def mask_leak(now: Evidence) -> Alarm | None:
-    """The decoder sees future target tokens."""
+    """The decoder reads future target tokens."""
     _, found = _last_probe(now)
     if found is None or found.leak <= MAX_LEAK:
         return None
@@ -139,7 +139,7 @@ def mask_leak(now: Evidence) -> Alarm | None:
 
 
 def rate_too_high(now: Evidence) -> Alarm | None:
-    """The weights move far and the loss does not come down, or goes up again."""
+    """The weights change much, and the loss does not fall or rises again."""
     if not now.measurements:
         return None
     *earlier, last = now.measurements
@@ -304,7 +304,7 @@ def same_output(now: Evidence) -> Alarm | None:
     if min(before.same_share or 0.0, last.same_share or 0.0) < SAME_SHARE:
         return None
     found = last.probe
-    # Both are of training pairs: one as training sees them, one as translation does.
+    # Both losses are on training pairs: one as training reads them, one as translation does.
     disagrees = found is not None and found.train_loss > max(
         UNLIKE_LOSS * last.train_loss, last.train_loss + UNLIKE_LOSS
     )

@@ -18,9 +18,9 @@ class Measurement:
         dev_loss: nats a target token of the dev set; infinite if it was not finite.
         is_best: no validation before had a better score.
         same_share: share of the dev sentences that got the commonest translation, or None.
-        movement: by how much of their size the weights have moved since the process began.
-        n_moves: steps of that movement.
-        probe: what the model answered, or None when it was not asked.
+        movement: change of the weights since the process began, relative to their size.
+        n_moves: steps of that change.
+        probe: results of the probe, or None without one.
     """
 
     step: int
@@ -40,10 +40,10 @@ class Evidence:
     """All evidence of a diagnosis.
 
     Attributes:
-        blind_loss: entropy of a target token, in nats: the loss of a model that knows how often
-            each one comes and nothing else.
+        blind_loss: entropy of a target token, in nats: the loss of a model that knows only the
+            frequency of each token.
         train_likeness: correlation of the lengths of source and target over the training pairs,
-            0 where they have nothing to do with one another; None where lengths do not vary.
+            0 if they are unrelated; None if lengths do not vary.
         dev_likeness: the same over the dev pairs.
         n_dev: dev pairs.
         n_dev_in_train: training pairs that shared a sentence with the dev set and were left out.
@@ -52,7 +52,7 @@ class Evidence:
         n_skipped: updates skipped because a number was not finite.
         skipped: where that happened last: `step` and `pairs`.
         measurements: one for each validation, oldest first.
-        said: names of the alarms that were given before.
+        said: names of the alarms that were raised before.
     """
 
     blind_loss: float
@@ -75,7 +75,7 @@ class Alarm:
     Attributes:
         name: the cause in a word, a key of `watch.CHECKS`.
         text: the cause in a sentence.
-        remedy: what to do.
+        remedy: the advice.
         numbers: the evidence, by name.
     """
 

@@ -45,7 +45,7 @@ class Forecast:
 
     Attributes:
         low: nine of ten runs end above it.
-        middle: as many end above as below.
+        middle: half of the runs end above it.
         high: nine of ten runs end below it.
     """
 
@@ -87,7 +87,7 @@ def _predict(
     """Bayesian linear regression of height and annealing, for all curves at once.
 
     Args:
-        features: what height and annealing are multiplied with, `(n_curves, n_points, 2)`.
+        features: factors of height and annealing, `(n_curves, n_points, 2)`.
         scores: `(n_points)`.
         last: features at the end of the budget, `(n_curves, 2)`.
         noise: standard deviation of one score.
@@ -114,7 +114,7 @@ def _predict(
 def _quantiles(
     means: Numbers, deviations: Numbers, weights: Numbers, tail: float
 ) -> tuple[float, float, float]:
-    """Where a mixture of Gaussians has `tail`, half and all but `tail` of its mass."""
+    """The points below which a mixture of Gaussians has `tail`, half and 1 - `tail` of its mass."""
     grid = np.linspace(WORST, BEST, 1001)
     chosen = weights > 1e-6 * weights.max()
     z = (grid[:, None] - means[chosen]) / (deviations[chosen] * math.sqrt(2))

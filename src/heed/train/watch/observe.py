@@ -1,6 +1,6 @@
 """An observer between a run and its listeners: it adds figures to events and raises alarms.
 
-Its state can be read back from `metrics.jsonl`, so it needs no place in a checkpoint. It changes no
+Its state can be read back from `metrics.jsonl`, so checkpoints do not contain it. It changes no
 weight. `checks.py` decides on alarms, `probe.py` queries the model.
 """
 
@@ -51,7 +51,7 @@ N_TRACKED = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """What an observer looks at, besides the events of a run.
+    """The input of an observer, besides the events of a run.
 
     Attributes:
         train: the training pairs of an epoch.
@@ -73,7 +73,7 @@ class Observed:
 def observed_pairs(
     train: EpochPairs, dev_sets: list[DevSet], reader: LineReader, *, n_dev_in_train: int
 ) -> Observed:
-    """What an observer of a translator looks at.
+    """The input of an observer of a translator.
 
     Args:
         train: the training pairs.
@@ -141,10 +141,10 @@ class Observer:
                 self._environment = event["environment"]
 
     def examine(self, model: TorchNetwork) -> None:
-        """Probe the model that is being validated, if it can be, unless that takes too much time.
+        """Probe the model that is being validated, if possible, and if there is enough time.
 
         Args:
-            model: whole, on this process alone.
+            model: whole, in this process alone.
         """
         if self.pairs is None:
             return
@@ -192,7 +192,7 @@ class Observer:
             self.report({"kind": "note", "step": event["step"], "text": text})
 
     def _start_afresh(self) -> None:
-        """Forget what a rollback has made untrue; alarms and scores stay."""
+        """Forget the figures that a rollback has made untrue; alarms and scores stay."""
         self._change(measurements=())
         self._steps.clear()
         self._first_step = self.trainer.progress.step
@@ -231,7 +231,7 @@ class Observer:
     def _note_validation(self, event: Event) -> None:
         watch = dict(event["watch"])
         asked, loss = watch.pop("probe") or {}, event["loss"]
-        # A probe that is not finite counts as none; the rollback is elsewhere.
+        # A probe that is not finite counts as none; the rollback is done elsewhere.
         is_answered = asked and all(asked[key] is not None for key in asked if key not in OPTIONAL)
         train_loss = watch.pop("train_loss")
         measurement = Measurement(
@@ -344,8 +344,8 @@ def _likeness(
 ) -> float | None:
     """Correlation of the two sides' lengths; None where one does not vary.
 
-    Of several directions the mean, by their pairs: each has a ratio of lengths of its own, and all
-    in one cloud may show no correlation, or a false one.
+    For several directions, the mean weighted by their pairs: each has its own ratio of lengths, and
+    all together may show no correlation, or a false one.
 
     Args:
         src_lengths: source tokens of each pair, `(n_pairs)`.

@@ -61,18 +61,18 @@ class Probe:
     Attributes:
         train_loss: nats a target token on the training pairs, without dropout.
         dev_loss: the same on the dev pairs.
-        train_gain: nats a token by which the right source is better than another pair's source.
+        train_gain: nats a token gained by the right source over another pair's source.
         dev_gain: the same on the dev pairs.
         source_effect: mean change of a target token's log-prob, up or down, when another source is
-            read; exactly 0 in a model that cannot see the source.
+            read; exactly 0 in a model that cannot read the source.
         leak: largest change of a target token's log-prob when only words after it change.
         echo: share of target positions where the word just read is also the word predicted.
-        dead_share: share of ReLU features that fire at no position, in the layer where most are;
-            None in a model without ReLU.
-        seconds: what all this cost.
-        evenness: entropy of cross-attention as a share of the most there can be, in the head that
-            chooses best: 1 where every head reads all words alike; None for very short sources, or
-            without cross-attention.
+        dead_share: share of ReLU features that fire at no position, in the layer with most of
+            them; None in a model without ReLU.
+        seconds: duration of the probe.
+        evenness: entropy of cross-attention as a share of the maximum, in the sharpest head: 1 if
+            every head reads all words equally; None for very short sources, or without
+            cross-attention.
     """
 
     train_loss: float
@@ -94,7 +94,7 @@ def choose_pairs(
 
     Args:
         train: the training pairs, as texts cut into pieces.
-        n_train: how many there are.
+        n_train: number of training pairs.
         dev_sets: the development sentences.
         reader: turns both into ids.
     """
@@ -211,7 +211,7 @@ class _Asker:
         return changes.max().item() if len(changes) else 0.0
 
     def _tensors(self, pairs: Sequence[IdPair]) -> tuple[Tensor, Tensor, Tensor]:
-        """Sources, decoder input and output, made without the loader, whose faults are sought."""
+        """Sources, decoder input and output, made without the loader, which may be faulty."""
         return (
             self._padded([src for src, _ in pairs]),
             self._padded([[self.bos_id, *tgt] for _, tgt in pairs]),
@@ -262,9 +262,9 @@ class _CountDead:
 def _with_other_sources(pairs: list[IdPair], others: list[IdPair], has_tags: bool) -> list[IdPair]:
     """Each target with another source: that of the pair half the list away, or the next that fits.
 
-    It fits if it differs and asks for the same language, so that only its words are another's. A
-    list may be too short for that; then the source comes from `others`, in the end with any tag.
-    Pairs of training and of dev share no source, so there is always one.
+    It fits if it differs and has the same language tag, so that only its words differ. If the list
+    has none, the source comes from `others`, if need be with any tag. Training and dev pairs share
+    no source, so there is always one.
     """
     half = (len(pairs) + 1) // 2
     found = []
@@ -277,13 +277,13 @@ def _with_other_sources(pairs: list[IdPair], others: list[IdPair], has_tags: boo
 
 
 def _short(pairs: list[IdPair]) -> list[IdPair]:
-    """`N_PAIRS` of those that are short enough, evenly from all of them."""
+    """`N_PAIRS` of the short pairs, evenly from all of them."""
     fitting = [pair for pair in pairs if max(map(len, pair)) < MAX_TOKENS] or pairs[:1]
     return [fitting[i] for i in _spread(len(fitting), N_PAIRS)]
 
 
 def _spread(n: int, n_wanted: int) -> list[int]:
-    """`n_wanted` numbers below `n`, evenly apart; all of them if there are no more."""
+    """`n_wanted` evenly spaced numbers below `n`, or all of them if there are fewer."""
     return list(range(n)) if n <= n_wanted else [i * n // n_wanted for i in range(n_wanted)]
 
 

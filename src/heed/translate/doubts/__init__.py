@@ -1,1 +1,1 @@
-"""What may be wrong with a translation: found, weighed, and where possible put right."""
+"""Doubts about translations: found, weighed, and if possible resolved."""

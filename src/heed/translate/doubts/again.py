@@ -1,6 +1,6 @@
-"""Where a translation is in doubt, other searches, and which of the answers is kept.
+"""Options of a second search for doubtful translations, and the choice of the best answer.
 
-`heed.translate.search` searches; nothing here does.
+`heed.translate.search` runs the searches.
 """
 
 from collections.abc import Sequence
@@ -38,16 +38,16 @@ _WORD_START = "\u2581"
 
 
 def needs_help(found: Translation) -> bool:
-    """Whether another search may find something better."""
+    """Whether another search may find a better translation."""
     return any(doubt.kind in HELPED for doubt in found.doubts)
 
 
 def other_options(found: Translation, options: DecodeOptions) -> DecodeOptions:
-    """How to search once more for what is in doubt.
+    """Options of another search for a doubtful translation.
 
     Args:
         found: the first answer.
-        options: by which it was found.
+        options: of the first search.
     """
     is_loop = any(doubt.kind != "left_out" and doubt.kind in HELPED for doubt in found.doubts)
     return _other_options(options, is_loop=is_loop)
@@ -55,7 +55,7 @@ def other_options(found: Translation, options: DecodeOptions) -> DecodeOptions:
 
 @lru_cache(maxsize=64)
 def _other_options(options: DecodeOptions, *, is_loop: bool) -> DecodeOptions:
-    """The same for each kind of doubt: to check options takes longer than to judge a line."""
+    """The same, cached for each kind of doubt: checking options is slower than judging a line."""
     beam_size = max(BEAM, options.beam_size)
     changed = replace(
         options, beam_size=beam_size, n_best=min(beam_size, max(MOST_HYPOTHESES, options.n_best))
@@ -68,10 +68,10 @@ def _other_options(options: DecodeOptions, *, is_loop: bool) -> DecodeOptions:
 
 
 def halves(chunk: Chunk, vocab: Vocab) -> list[Chunk]:
-    """A part of a line in two, cut behind the mark of a clause; empty if there is no such place.
+    """The two halves of a part, cut after the mark of a clause; empty if there is no such place.
 
     Args:
-        chunk: with protected spans or a prefix it is not cut.
+        chunk: the part; with protected spans or a prefix it is not cut.
         vocab: its pieces.
     """
     ids = chunk.src_ids[:-1]
@@ -96,14 +96,14 @@ def halves(chunk: Chunk, vocab: Vocab) -> list[Chunk]:
 
 
 def better(first: Translation, others: Sequence[Translation], how: str) -> Translation:
-    """The first answer, or the one against which fewer doubts are raised; it says so.
+    """The first answer, or another with fewer doubts, which then has a remark about that.
 
-    An answer that is less probably right is not taken, however few the doubts.
+    An answer with less confidence is not taken, however few its doubts.
 
     Args:
-        first: what the first search found.
-        others: what others found, the best of a search before the rest; all judged.
-        how: of the other search, in words.
+        first: the answer of the first search.
+        others: answers of other searches, the best of a search before the rest; all judged.
+        how: the other search, in words.
     """
     most = _weight(first)
     best = min(others, key=_weight, default=first)

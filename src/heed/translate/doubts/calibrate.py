@@ -1,8 +1,8 @@
-"""Learn what translations of a model are judged by, from its training and development pairs.
+"""Learn to judge translations of a model, from its training and development pairs.
 
-Good pairs are development pairs and what the model makes of their sources, where that is right; bad
-ones are the same with a fault put in (`faults.py`). What the model makes of the sources also tells
-how probable a right translation is.
+Good pairs are development pairs, and the model's own translations of their sources that are right.
+Bad pairs are the same with a fault put in (`faults.py`). From its own translations, the model's
+confidence is learned too.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -68,11 +68,11 @@ Pairs = list[tuple[str, str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """How the pairs get their numbers.
+    """The functions that give pairs their numbers.
 
     Attributes:
-        translate: translates texts, without looking for doubts; each with the place of the
-            development pair it belongs to, which may have a target language of its own.
+        translate: translates texts, without doubts; each with the index of its development pair,
+            which may have its own target language.
         score: the probabilities of given translations, with the pieces of both sides; likewise.
         src_vocab: pieces of the source side.
         tgt_vocab: pieces of the target side.
@@ -87,14 +87,14 @@ class Sources:
 
 
 def n_pairs_after(time_s: float | None) -> int:
-    """How many development pairs to read at most after so many seconds; None = no limit."""
+    """The most development pairs to read after a run of this many seconds; None = no limit."""
     if time_s is None:
         return MOST_PAIRS
     return max(2 * LEAST_PAIRS, min(MOST_PAIRS, round(PAIRS_PER_SECOND * time_s)))
 
 
 def validations_after(time_s: float | None) -> float:
-    """How long calibration takes after such a run, in validations of 500 translations.
+    """The duration of calibration after such a run, in validations of 500 translations.
 
     After ten minutes on three corpora, one of 500 development pairs and two of 1,000, it took 4.8
     to 6.0, and after a minute, with 240 pairs, 3.7; some of it is for the training pairs.
@@ -108,7 +108,7 @@ def calibrate(model: Sources, pairs: Pairs, training: Store | None) -> Judgment:
     Args:
         model: that is judged.
         pairs: development pairs, at most `MOST_PAIRS`, both sides of which have text.
-        training: the pairs it was trained on; None, or too few = nothing is learned of pieces.
+        training: the pairs it was trained on; None, or too few = nothing is learned about pieces.
 
     Raises:
         DataError: there are fewer than `LEAST_PAIRS` development pairs.
@@ -168,14 +168,14 @@ def _fits(
 ) -> dict[str, Fit]:
     """A regression for each kind of fault, for given translations and for those of a search.
 
-    The probabilities of its own translations say little about their faults, since the search has
-    made the faults probable: there, pieces alone count.
+    The probabilities of a model's own translations say little about their faults, because a search
+    finds faults only if they are probable. For them only pieces are used.
 
     Args:
-        model: that is judged.
-        words: what is known about pieces.
+        model: the model that is judged.
+        words: statistics about pieces.
         pairs: development pairs.
-        found: these with their pieces, and what the model made of their sources.
+        found: these with their pieces, and the model's translations of their sources.
         is_right: of the latter, `(n_pairs,)`.
     """
     good, own = found
@@ -184,7 +184,7 @@ def _fits(
     every, text, source = (places_of(names) for names in (NAMES, TEXT, SOURCE))
 
     def measured(made: Made) -> _Rows:
-        """Given pairs, beside what the model makes of their sources."""
+        """Given pairs, compared with the model's translations of their sources."""
         origins = [place for place, _, _ in made]
         changed = [(src, place) for place, src, _ in made if src != pairs[place][0]]
         found = model.translate([src for src, _ in changed], [place for _, place in changed])
@@ -205,7 +205,7 @@ def _fits(
             fits[kind] = _fitted([by_people], bad, source, most)
             continue
         fits[f"{kind}.given"] = _fitted([by_people, again], bad, every, most, has_knots=has_knots)
-        # A model that is wrong less often than an alarm is false would be mended where it is right.
+        # If a model is wrong less often than alarms are false, most alarms are about right answers.
         if 1 - is_right.mean() > most:
             fits[f"{kind}.searched"] = _fitted(
                 [by_people, searched], bad, text, most, has_knots=has_knots
@@ -218,7 +218,7 @@ class _Rows(NamedTuple):
 
     Attributes:
         values: a row a pair, in the order of `NAMES`, `(n, n_features)`.
-        groups: of which development pair each was made, `(n,)`.
+        groups: the development pair of each, `(n,)`.
     """
 
     values: Numbers
@@ -234,7 +234,7 @@ def _faults(pairs: Pairs, right: Mapping[int, tuple[str, str]]) -> dict[str, Mad
 
     Args:
         pairs: development pairs.
-        right: by their places, those whose source the model translates well, and how.
+        right: by index, the pairs whose source the model translates well, with its translation.
     """
     random = np.random.Generator(np.random.Philox(key=derive_seed(0, "doubts", "faults")))
     left_out: Made = []
@@ -242,7 +242,7 @@ def _faults(pairs: Pairs, right: Mapping[int, tuple[str, str]]) -> dict[str, Mad
     good = [*enumerate(pairs), *right.items()]
     for place, (src, tgt) in good:
         left_out += [(place, src, shorter) for shorter in _shorter(tgt, random, CUTS)]
-        # Each has a source of its own, which the model has to translate: one is enough.
+        # The model has to translate the new source of each: one is enough.
         added += [(place, shorter, tgt) for shorter in _shorter(src, random, CUTS[:1])]
     some = pairs[: len(pairs) // 4]
     odd_sources = in_no_language([src for src, _ in some], random)
@@ -283,7 +283,7 @@ def _fitted(
     bends = knots_of(features) if has_knots else ()
     held_out = unseen(features, is_bad, knots=bends, groups=groups)
     found = fit(features, is_bad, bends)
-    # Rounded up, so that one good pair too many is not called doubtful.
+    # Rounded up, so that no more good pairs than allowed are called doubtful.
     ends = np.cumsum([len(group.values) for group in good])
     groups_of_good = [group for group in np.split(held_out[: ends[-1]], ends[:-1]) if len(group)]
     threshold = max(
@@ -306,7 +306,7 @@ def _mean(found: Translation) -> float:
 
 
 def _nothing(model: Sources) -> dict[str, NDArray[np.generic]]:
-    """Arrays that know nothing about any piece."""
+    """Arrays without statistics about any piece."""
     sizes = model.src_vocab.size, model.tgt_vocab.size
     links = [np.zeros(0, np.int32)] * 2 + [np.zeros(0, np.uint8)]
     values = [np.zeros((size, N_VALUES), np.float32) for size in sizes]

@@ -1,6 +1,6 @@
-"""Faults put into good translations, to learn and to measure how well faults are found.
+"""Puts faults into good translations, to learn and to measure how well faults are found.
 
-All are of texts; which letters and words there are is seen from the texts themselves.
+All functions change texts; letters and words are taken from the texts themselves.
 """
 
 import re
@@ -35,7 +35,7 @@ def cut_stretch(text: str, random: np.random.Generator) -> str | None:
 
 
 def cut_clause(text: str, random: np.random.Generator) -> str | None:
-    """The text without one of its parts between commas and the like; None if it has no two."""
+    """The text without one of its parts between commas and the like; None if it has only one."""
     _, _, least = _units(text)
     parts = [part for part in _CLAUSE.split(text) if part]
     long = [place for place, part in enumerate(parts) if len(_units(part)[0]) >= least]
@@ -69,7 +69,7 @@ def change_number(text: str, random: np.random.Generator) -> str | None:
 
 
 def in_no_language(texts: Sequence[str], random: np.random.Generator) -> list[str]:
-    """The texts with each letter replaced by another one, everywhere by the same."""
+    """The texts with each letter replaced by another one, the same in all texts."""
     letters = sorted({c for text in texts for c in text.lower() if c.isalpha()})
     table = dict(zip(letters, random.permutation(letters).tolist(), strict=True))
     table |= {c.upper(): other.upper() for c, other in table.items() if c.upper() != c}
@@ -78,7 +78,7 @@ def in_no_language(texts: Sequence[str], random: np.random.Generator) -> list[st
 
 
 def _units(text: str) -> tuple[list[str], str, int]:
-    """Words, or characters of a script without blanks; what is between; least units to cut."""
+    """Words, or characters of a script without blanks; their separator; fewest units to cut."""
     words = text.split()
     if len(words) < 2 * LEAST and sum(map(is_written_solid, text)) > len(text) / 2:
         return list(text), "", LEAST_CHARACTERS

@@ -1,4 +1,4 @@
-"""Pairs of texts in numbers, from which regressions judge them."""
+"""Features of pairs of texts, for the regressions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,11 +46,11 @@ def places_of(names: Sequence[str]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Some pairs in numbers.
+    """The features of some pairs.
 
     Attributes:
         values: a row a pair, in the order of `NAMES`, `(n, n_features)`.
-        blocks: how sources and translations are covered, `AT_ONCE` pairs each.
+        blocks: coverage of sources and translations, `AT_ONCE` pairs each.
     """
 
     values: Numbers
@@ -68,14 +68,14 @@ class Measured:
 def measure(
     words: Words, found: Sequence[Translation], own: Sequence[Translation] | None = None
 ) -> Measured:
-    """The numbers of translations and their sources; some microseconds each.
+    """The features of translations and their sources; some microseconds each.
 
-    Those of a pair do not depend on the others.
+    Features of a pair do not depend on other pairs.
 
     Args:
         words: of the model.
         found: with their pieces.
-        own: what the model itself made of the same sources; None = they are its own.
+        own: the model's own translations of the same sources; None = `found` are its own.
     """
     values, blocks = [np.zeros((0, len(NAMES)))], []
     for start in range(0, len(found), AT_ONCE):
@@ -102,7 +102,7 @@ def _of_pieces(src: Coverage, tgt: Coverage) -> list[Numbers]:
 
 
 def _ratio(expected: Numbers, length: Numbers) -> tuple[Numbers, Numbers]:
-    """How much longer one side is, as a ratio and in standard deviations of a Poisson count."""
+    """The excess length of one side, as a ratio and in standard deviations of a Poisson count."""
     return np.log((expected + 1) / (length + 1)), (expected - length) / np.sqrt(expected + 1)
 
 
@@ -123,11 +123,11 @@ def _of_scores(found: Sequence[Translation]) -> list[Numbers]:
 def _of_both(
     words: Words, src: Coverage, found: Sequence[Translation], own: Sequence[Translation]
 ) -> list[Numbers]:
-    """Given translations beside the model's own.
+    """Given translations compared with the model's own.
 
-    What the model says and the other does not may be missing there: a translation by a machine is
-    a reference of a kind (Soricut and Narsale 2012, "Combining Quality Prediction and System
-    Selection for Improved Automatic Translation Output").
+    Words that are only in the model's translation may be missing in the given one: a machine
+    translation serves as a reference (Soricut and Narsale 2012, "Combining Quality Prediction and
+    System Selection for Improved Automatic Translation Output").
     """
     by_own, _ = words.cover([one.source_tokens for one in found], [one.tokens for one in own])
     rows = []
@@ -151,7 +151,7 @@ def _of_both(
 
 
 def _longest_missing(tokens: Sequence[str], said: set[str]) -> float:
-    """Pieces in a row that are not said, those between them that are taken off, at most."""
+    """Most pieces in a row that are not in `said`; pieces between them that are count minus."""
     most = now = 0.0
     for token in tokens:
         now = max(0.0, now + (-1.0 if token in said else 1.0))

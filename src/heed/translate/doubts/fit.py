@@ -1,7 +1,7 @@
 """Logistic regression by Newton's method: small, exact, the same on every machine's numpy.
 
-With knots it is additive: the sum is a line of each feature that bends at its knots (Hastie and
-Tibshirani 1986, "Generalized Additive Models").
+With knots it is additive: the sum of a piecewise linear function of each feature, which bends at
+the feature's knots (Hastie and Tibshirani 1986, "Generalized Additive Models").
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ Knots = tuple[tuple[float, ...], ...]
 
 
 def knots_of(features: Numbers) -> Knots:
-    """Where the sum may bend, a row for each of `BENDS`.
+    """The knots, at which the functions may bend, a row for each of `BENDS`.
 
     Args:
         features: `(n, n_features)`.
@@ -30,16 +30,16 @@ def knots_of(features: Numbers) -> Knots:
 
 
 def fit(features: Numbers, is_so: NDArray[np.bool_], knots: Knots = ()) -> Fit:
-    """Weights that say from features whether something is so.
+    """Weights that predict a yes or no from features.
 
     Args:
         features: `(n, n_features)`.
-        is_so: `(n,)`.
-        knots: where the sum may bend; none = nowhere.
+        is_so: the true answers, `(n,)`.
+        knots: from `knots_of`; none = a linear sum.
     """
     features = _bent(features, knots)
     means, scales = features.mean(axis=0), features.std(axis=0)
-    scales[scales < 1e-9] = np.inf  # a constant feature says nothing
+    scales[scales < 1e-9] = np.inf  # a constant feature is ignored
     rows = np.column_stack([(features - means) / scales, np.ones(len(features))])
     penalties = np.append(np.full(features.shape[1], PENALTY), 1e-3)
     weights = np.zeros(rows.shape[1])
@@ -56,16 +56,16 @@ def fit(features: Numbers, is_so: NDArray[np.bool_], knots: Knots = ()) -> Fit:
 
 
 def _bent(features: Numbers, knots: Knots) -> Numbers:
-    """Features, and behind them how much they are above each row of knots, 0 if below."""
+    """Features, followed by their excess over each row of knots, 0 if below."""
     more = [np.maximum(features - np.array(row), 0.0) for row in knots]
     return np.concatenate([features, *more], axis=1) if more else features
 
 
 def sums(fitted: Fit, features: Numbers) -> Numbers:
     """The weighted sums of features, `(n,)`; those of a row do not depend on the other rows."""
-    # A product of matrices may be summed in another order when there are more rows.
+    # A product of matrices may sum in another order if there are more rows.
     if not fitted.knots:
-        # What was fitted by an earlier version knows the first features only.
+        # Weights fitted by an earlier version are for the first features only.
         features = features[:, : len(fitted.weights)]
     features = _bent(features, fitted.knots)
     found: Numbers = np.add.reduce(features.T * np.array(fitted.weights)[:, None], axis=0)
@@ -89,10 +89,10 @@ def unseen(
 
     Args:
         features: `(n, n_features)`.
-        is_so: `(n,)`.
-        knots: where the sum may bend.
-        groups: rows of the same number are left out together, `(n,)`; None = each alone.
-        n_folds: fits, each without some of the rows.
+        is_so: the true answers, `(n,)`.
+        knots: from `knots_of`.
+        groups: rows of the same group are left out together, `(n,)`; None = each alone.
+        n_folds: number of fits, each without some of the rows.
     """
     found = np.zeros(len(features))
     fold = (np.arange(len(features)) if groups is None else groups) % n_folds
@@ -103,7 +103,7 @@ def unseen(
 
 
 def calibration_error(probabilities: Numbers, is_so: NDArray[np.bool_], n_bins: int = 10) -> float:
-    """Expected calibration error over bins of equally many.
+    """Expected calibration error over bins of equal size.
 
     Source: Naeini, Cooper and Hauskrecht 2015, "Obtaining Well Calibrated Probabilities Using
         Bayesian Binning", section 3, with bins of equal mass (Nguyen and O'Connor 2015).

@@ -1,7 +1,7 @@
-"""`Judge`: what may be wrong with translations, and how probably they are right.
+"""`Judge`: doubts about translations, and the confidence that they are right.
 
-Rules know loops, numbers and scripts; regressions that were learned on development pairs know what
-is left out, added or in another language (`calibrate.py`).
+Rules find loops and wrong numbers and scripts. Regressions learned on development pairs find text
+that is left out, added or in another language (`calibrate.py`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,15 +44,15 @@ SENTENCES = {
 
 
 def is_doubtful(found: Translation) -> bool:
-    """Whether there is more to say against a translation than a remark."""
+    """Whether a translation has a doubt that is more than a remark."""
     return any(doubt.kind not in REMARKS for doubt in found.doubts)
 
 
 class Judge:
-    """Looks at translations.
+    """Adds doubts and confidence to translations.
 
     Args:
-        judgment: what was learned about the model; None = nothing, so that rules alone judge.
+        judgment: the learned regressions of the model; None = rules only.
         src_vocab: pieces of the source side.
         tgt_vocab: pieces of the target side.
         source_lang: code of the language of the sources; "" = unknown.
@@ -80,7 +80,7 @@ class Judge:
 
     @property
     def is_learned(self) -> bool:
-        """Whether there is more than rules to judge by."""
+        """Whether it has learned regressions besides the rules."""
         return self._words is not None
 
     def judge(
@@ -93,11 +93,11 @@ class Judge:
         """The same translations with their doubts and their confidence.
 
         Args:
-            found: translations with their pieces; blank and unwanted ones stay as they are, and
-                those that are a copy of their source by intention.
-            sources: the text of each source, where its pieces do not spell it.
-            own: they were written by others and are only scored by the model; this is what the
-                model itself makes of the sources, one each, as far as there is more than rules.
+            found: translations with their pieces; blank, unwanted and intentionally copied ones
+                stay as they are.
+            sources: the text of each source, if its pieces do not spell it.
+            own: for given translations that the model only scored: the model's own translations
+                of the sources, one each, if it has learned regressions.
         """
         is_given = own is not None
         places = [
@@ -165,7 +165,7 @@ class Judge:
         elif self.judgment and is_in_foreign_script(source, text, self.judgment.scripts):
             sentence = "The translation is in a script that its language does not use."
             yield Doubt(kind="wrong_script", sentence=sentence, start=0, end=len(text))
-        # Those that were copied all the same are where they should be.
+        # Unknown characters that were copied to the translation are right.
         unknown = [each for each in unknown_characters(found.source_tokens) if each not in text]
         if unknown:
             words = ", ".join(dict.fromkeys(unknown))
@@ -173,7 +173,7 @@ class Judge:
             yield Doubt(kind="unknown_word", sentence=sentence)
 
     def _about_source(self, source: str, learned: Sequence[Doubt]) -> Iterator[Doubt]:
-        """The language of the source, by its words, where its pieces have not told it."""
+        """A doubt about the language of the source by its words, if its pieces raised none."""
         kind = "source_language"
         if self._known is None or any(doubt.kind == kind for doubt in learned):
             return
@@ -200,7 +200,7 @@ _FIELDS = tuple(field.name for field in fields(Translation))
 
 def _with(found: Translation, doubts: Sequence[Doubt], confidence: float | None) -> Translation:
     """The same with more doubts and a confidence."""
-    # `replace` takes five times as long, and each line comes here.
+    # `replace` takes five times as long, and this runs for each line.
     copied = object.__new__(Translation)
     for name in _FIELDS:
         object.__setattr__(copied, name, getattr(found, name))
@@ -214,7 +214,7 @@ def judge_of(bundle: Bundle) -> Judge:
     """The judge of the model of a folder.
 
     Raises:
-        FormatError: a regression of it knows other features than there are.
+        FormatError: one of its regressions has unknown features.
     """
     if bundle.judgment is not None:
         _require_known_features(bundle.judgment)
@@ -233,7 +233,7 @@ def _require_known_features(judgment: Judgment) -> None:
         if fitted is None:
             continue
         n_weights, n_rows = len(fitted.weights), len(fitted.knots)
-        # Without knots it may be of an earlier version, which knew fewer features.
+        # Without knots it may be of an earlier version, which had fewer features.
         fits = n_weights == n * (1 + n_rows) if n_rows else n_weights <= n
         if not fits:
             raise FormatError(
@@ -243,7 +243,7 @@ def _require_known_features(judgment: Judgment) -> None:
 
 
 def _is_too_short(found: Translation) -> bool:
-    """Whether there is too little to say what is missing, or which language it is."""
+    """Whether a translation is too short to tell missing text or its language."""
     return min(len(found.source_tokens), len(found.tokens)) < 2
 
 

@@ -1,6 +1,6 @@
-"""Repetitions in a translation that its source does not have.
+"""Finds repetitions in a translation that its source does not have.
 
-Pieces are counted, because a search falls into loops of pieces; a loop need not hold a whole word.
+Pieces are counted, because a search repeats pieces; a loop may not contain a whole word.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,14 +22,14 @@ _WORD_START = "\u2581"
 
 
 def find_loops(source_tokens: Sequence[str], tokens: Sequence[str]) -> list[tuple[int, int]]:
-    """Ranges of tokens in which a translation repeats itself as its source does not.
+    """Ranges of tokens in which a translation repeats itself and its source does not.
 
     Args:
         source_tokens: of the source.
         tokens: of the translation.
     """
     n_again = len(tokens) - len(set(tokens))
-    # The cheaper question first: most translations hold hardly a piece twice.
+    # The fast test first: most translations hold hardly a piece twice.
     if n_again < TWICE:
         return []
     direct = list(repeated(tokens))
@@ -53,7 +53,7 @@ def find_loops(source_tokens: Sequence[str], tokens: Sequence[str]) -> list[tupl
 def repeated(tokens: Sequence[str]) -> Iterator[tuple[int, int, int]]:
     """Ranges in which an n-gram follows itself at least once, and its size.
 
-    A range may begin with the last token of the one before: a loop seldom waits for a clean start.
+    A range may begin with the last token of the one before, because loops may overlap.
     """
     places: dict[str, int] = {}
     start = 0
@@ -73,7 +73,7 @@ def repeated(tokens: Sequence[str]) -> Iterator[tuple[int, int, int]]:
 
 
 def longest_again(tokens: Sequence[str]) -> int:
-    """Tokens of the longest stretch that stands twice, without overlap with itself."""
+    """Length in tokens of the longest stretch that occurs twice without overlap."""
     size = 0
     if len(tokens) - len(set(tokens)) > 1:
         while _again(tokens, size + 1) is not None:
@@ -82,10 +82,10 @@ def longest_again(tokens: Sequence[str]) -> int:
 
 
 def _often(found: Sequence[tuple[int, int, int]], usual: int) -> list[tuple[int, int]]:
-    """Ranges that repeat something more often than a source does, of those that `repeated` gives.
+    """Ranges that repeat an n-gram more often than the source does, of those from `repeated`.
 
     Args:
-        found: ranges and the sizes of what they repeat.
+        found: ranges and the sizes of their n-grams.
         usual: how often an n-gram of the source follows itself.
     """
     least = max(MIN_REPEATS, usual + 1)
@@ -113,12 +113,12 @@ def _bare(token: str) -> str:
 
 
 def _most_repeats(tokens: Sequence[str]) -> int:
-    """How often an n-gram of a text follows itself, at most."""
+    """The largest number of times that an n-gram of a text follows itself."""
     return max(((last - first) // size for first, last, size in repeated(tokens)), default=1)
 
 
 def _again(tokens: Sequence[str], size: int) -> tuple[int, int] | None:
-    """The second place of a stretch of `size` tokens that stands twice."""
+    """The second place of a stretch of `size` tokens that occurs twice."""
     seen: dict[tuple[str, ...], int] = {}
     for start, stretch in enumerate(zip(*(tokens[i:] for i in range(size)), strict=False)):
         first = seen.setdefault(stretch, start)
@@ -128,6 +128,6 @@ def _again(tokens: Sequence[str], size: int) -> tuple[int, int] | None:
 
 
 def _has_words(tokens: Sequence[str]) -> bool:
-    """Whether a stretch holds two beginnings of words, or is of a script without blanks."""
+    """Whether a stretch has the beginnings of two words, or is of a script without blanks."""
     starts = sum(token.startswith(_WORD_START) for token in tokens)
     return starts >= 2 or (not starts and len(tokens) >= MIN_REPEATS)

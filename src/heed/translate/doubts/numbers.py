@@ -1,4 +1,4 @@
-"""Numbers that a source and its translation do not share."""
+"""Finds numbers that a source and its translation do not share."""
 
 import re
 import unicodedata
@@ -35,8 +35,8 @@ def different_numbers(
 ) -> tuple[list[str], list[str]]:
     """Numbers that only the source has, and numbers that only the translation has.
 
-    Digits count in any script, signs between them do not: `1,234.50` is `1.234,50`. A small number
-    that one side may have spelled as a word is not missed alone, but two that differ are named.
+    Digits count in any script, signs between them do not: `1,234.50` equals `1.234,50`. A single
+    missing small number is not reported, since it may be spelled as a word; two that differ are.
 
     Args:
         source: a text.
@@ -45,7 +45,7 @@ def different_numbers(
         target_lang: code of the translation's.
 
     Returns:
-        Both lists are empty when nothing is doubtful.
+        Both lists are empty if there is no doubt.
     """
     has_digits = _DIGIT.search(source) or _DIGIT.search(translation)
     words = WORDS.get(source_lang[:2]), WORDS.get(target_lang[:2])
@@ -57,7 +57,7 @@ def different_numbers(
     missing, extra = _without(ours, theirs), _without(theirs, ours)
     if missing and extra:
         return missing, extra
-    # What one side alone has may be a word on the other.
+    # A number on only one side may be spelled as a word on the other.
     return [n for n in missing if not _is_small(n)], [n for n in extra if not _is_small(n)]
 
 

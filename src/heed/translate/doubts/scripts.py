@@ -1,4 +1,4 @@
-"""Translations in a script that is not their language's, and those that are their source."""
+"""Finds translations in a foreign script, and translations that are copies of their source."""
 
 import re
 from collections.abc import Iterable
@@ -52,7 +52,7 @@ def is_in_foreign_script(source: str, text: str, usual: Iterable[str]) -> bool:
     Words that are copied from the source do not count.
 
     Args:
-        source: what was translated.
+        source: the source text.
         text: its translation.
         usual: scripts of the language, names of `SCRIPTS`.
     """
@@ -60,7 +60,7 @@ def is_in_foreign_script(source: str, text: str, usual: Iterable[str]) -> bool:
     if not usual:
         return False
     if "latin" in usual and (text.isascii() or not _NOT_LATIN.search(text)):
-        return False  # the quick answer for the most usual case
+        return False  # a fast test for the most common case
     copied = set(source.split())
     own = " ".join(word for word in text.split() if word not in copied)
     shares = script_shares([own])
@@ -68,12 +68,12 @@ def is_in_foreign_script(source: str, text: str, usual: Iterable[str]) -> bool:
 
 
 def is_untranslated(source: str, text: str, *, least_words: int = 4) -> bool:
-    """Whether a translation is its source, and that has words enough not to be a name or a label.
+    """Whether a translation equals its source, which is a sentence and not a name or a label.
 
     Args:
-        source: what was translated.
+        source: the source text.
         text: its translation.
-        least_words: lowercase words of two letters or more that a sentence has.
+        least_words: fewest lowercase words of two letters or more in a sentence.
     """
     if source != text and source.split() != text.split():
         return False

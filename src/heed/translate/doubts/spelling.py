@@ -1,4 +1,4 @@
-"""The text of pieces, and the characters in it that a model has not learned."""
+"""The text of pieces, and its characters that the model has no piece for."""
 
 import re
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ def spelled(tokens: Sequence[str]) -> str:
 
 
 def unknown_characters(source_tokens: Sequence[str]) -> list[str]:
-    """Characters of the source that the model reads as bytes, or not at all; those as `?`.
+    """Characters of the source that the model reads as bytes, or not at all (given as `?`).
 
     Args:
         source_tokens: pieces of the source.

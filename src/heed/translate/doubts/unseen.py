@@ -1,6 +1,6 @@
-"""Sources of words that a model has never seen: most likely in another language than it reads.
+"""Finds sources of words that a model has never seen, most likely in another language.
 
-Nothing has to be learned for it on development pairs; the words are counted before training.
+This needs no development pairs; the words are counted before training.
 """
 
 from heed.text.known import SOLID, KnownWords, word_places
@@ -18,11 +18,11 @@ Of 5,500 sentences of Multi30k and strings of programs one has so many, of their
 
 
 def is_of_unseen_words(known: KnownWords, source: str) -> bool:
-    """Whether a model has not seen most words of a source, not even once.
+    """Whether a model has never seen most words of a source.
 
     Args:
         known: the words that it has seen.
-        source: the text; of scripts without blanks nothing is said.
+        source: the text; False for scripts without blanks.
     """
     if known.has_seen_all(source):
         return False

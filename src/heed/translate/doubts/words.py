@@ -1,7 +1,7 @@
-"""What training pairs say about pieces: which translate which, how many, and of which language.
+"""Statistics of pieces from training pairs: translations, fertility and language.
 
-`learn_words` makes the arrays that a model stores, `Words` reads them. A piece is covered when one
-that translates it stands on the other side.
+`learn_words` makes the arrays that a model stores, `Words` reads them. A piece is covered if a
+piece that translates it is on the other side.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ MAX_LINKS = 1 << 22
 """Pairs of a source and a target piece that are counted: some seconds, 50 MB."""
 
 SAMPLE = 1 << 20
-"""Pieces squared of the pairs on which it is counted how often pieces are covered."""
+"""Sum of squared lengths of the pairs in which coverage of pieces is counted."""
 
 LOOSE, STRICT = 0.08, 0.25
 """A link counts as loose or strict from this probability on, in either direction."""
 
 LEAST = 1.5
-"""A link has to be expected so often; one sentence proves nothing."""
+"""Fewest expected occurrences of a link; one sentence is not enough."""
 
 _USUAL = 6.0
 """Surprise of a protected span, which is in no vocabulary: about that of a usual piece."""
@@ -51,13 +51,13 @@ class Coverage:
     Attributes:
         lengths: pieces of each, `(n,)`.
         total: sum of the log-odds of all pieces that they were left out, `(n,)`.
-        worst: of the worst stretch, `(n,)`.
-        total_strict: the sum, of strict links, `(n,)`.
-        worst_strict: of the worst stretch, of strict links, `(n,)`.
+        worst: the sum of the worst stretch, `(n,)`.
+        total_strict: `total` by strict links, `(n,)`.
+        worst_strict: `worst` by strict links, `(n,)`.
         fertility: pieces expected on the other side, `(n,)`.
         language: sum of the log-odds of the side's language, `(n,)`.
         surprise: sum of minus the logs of the pieces' shares of their side, `(n,)`.
-        odds: log-odds of each piece, 0 behind the end, `(n, longest)`.
+        odds: log-odds of each piece, 0 after the end, `(n, longest)`.
     """
 
     lengths: Shares
@@ -71,7 +71,7 @@ class Coverage:
     odds: Shares
 
     def beyond(self, other: "Coverage") -> tuple[Shares, Shares]:
-        """How much worse texts are covered than by others: in all, and in the worst stretch.
+        """How much worse texts are covered than by `other`: in all, and in the worst stretch.
 
         Args:
             other: of the same texts.
@@ -100,8 +100,8 @@ class Words:
 
     Args:
         arrays: from `learn_words`.
-        src_vocab: whose pieces they are about.
-        tgt_vocab: the same.
+        src_vocab: pieces of the source side.
+        tgt_vocab: pieces of the target side.
     """
 
     def __init__(self, arrays: Arrays, src_vocab: Vocab, tgt_vocab: Vocab) -> None:
@@ -109,7 +109,7 @@ class Words:
             {piece: id for id, piece in enumerate(vocab.pieces(range(vocab.size)))}
             for vocab in (src_vocab, tgt_vocab)
         ]
-        # A name that stands on both sides translates itself.
+        # A name on both sides is its own translation.
         same = [(ids[0][piece], ids[1][piece]) for piece in ids[0].keys() & ids[1].keys()]
         copies = np.array(sorted(same), np.int64).reshape(-1, 2)
         src = np.concatenate([arrays["links.src"], copies[:, 0]])
@@ -121,7 +121,7 @@ class Words:
     def cover(
         self, sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]
     ) -> tuple[Coverage, Coverage]:
-        """How well sources are covered by their translations, and these by them.
+        """Coverage of sources by their translations, and of translations by their sources.
 
         Args:
             sources: pieces of each source.
@@ -137,9 +137,9 @@ class _Rows(NamedTuple):
     """Some texts as ids.
 
     Attributes:
-        ids: of all pieces behind one another, `(n_pieces,)`.
-        rows: the number of the text of each, `(n_pieces,)`.
-        places: of each in its text, `(n_pieces,)`.
+        ids: of all pieces, concatenated, `(n_pieces,)`.
+        rows: the index of the text of each, `(n_pieces,)`.
+        places: the index of each in its text, `(n_pieces,)`.
         lengths: of the texts, `(n,)`.
     """
 
@@ -150,7 +150,7 @@ class _Rows(NamedTuple):
 
 
 class _Side:
-    """What is known about the pieces of one side.
+    """Statistics of the pieces of one side.
 
     Args:
         links: ids of this side, ids of the other, and whether they are strict.
@@ -164,7 +164,7 @@ class _Side:
     ) -> None:
         order = np.argsort(links[0], kind="stable")
         own, self._others, self._strict = (array[order] for array in links)
-        # One piece more: all that are not in the vocabulary.
+        # One piece more, for all that are not in the vocabulary.
         self._starts = np.searchsorted(own, np.arange(len(values) + 2))
         never = np.array([[0, 0, 0, 0, 1, 0, _USUAL]])
         self._values = np.concatenate([values.astype(np.float64), never])
@@ -195,7 +195,7 @@ class _Side:
         return found
 
     def cover(self, texts: _Rows, present: NDArray[np.bool_]) -> Coverage:
-        """How well texts are covered by the others, of which it is known what is present."""
+        """Coverage of texts by the other side, given the pieces present there."""
         starts = self._starts[texts.ids]
         counts = self._starts[texts.ids + 1] - starts
         token = np.arange(len(texts.ids)).repeat(counts)
@@ -208,7 +208,7 @@ class _Side:
         odds = np.where(is_covered, values[:, 0], values[:, 1])
         strict_odds = np.where(is_covered_strictly, values[:, 2], values[:, 3])
         n_rows = len(texts.lengths)
-        # Sums in the order of the pieces do not depend on other texts.
+        # Summed in the order of the pieces, so that sums do not depend on other texts.
         sums: list[Shares] = [
             np.bincount(texts.rows, weights, n_rows).astype(np.float64)
             for weights in (odds, strict_odds, values[:, 4], values[:, 5], values[:, 6])
@@ -235,7 +235,7 @@ def _table(texts: _Rows, values: Shares) -> Shares:
 
 
 def _worst(table: Shares) -> Shares:
-    """The largest sum of neighbors in each row, at least that of none, `(n,)`."""
+    """The largest sum of neighbors in each row, at least 0, `(n,)`."""
     if not table.shape[1]:
         return np.zeros(len(table))
     sums = np.cumsum(table, axis=1)
@@ -246,7 +246,7 @@ def _worst(table: Shares) -> Shares:
 
 
 class _Swapped:
-    """Pairs the other way round."""
+    """Pairs with source and target swapped."""
 
     def __init__(self, pairs: Store) -> None:
         self.src_lengths, self.tgt_lengths = pairs.tgt_lengths, pairs.src_lengths
@@ -254,7 +254,7 @@ class _Swapped:
 
 
 def learn_words(pairs: Store, src_vocab: Vocab, tgt_vocab: Vocab) -> Arrays:
-    """Count which pieces of training pairs translate which.
+    """Count in training pairs which pieces translate which.
 
     Args:
         pairs: ids without special pieces.
@@ -330,8 +330,8 @@ def _odds(
 ) -> list[Shares]:
     """Of each piece the log-odds if covered and if not, by loose and then by strict links.
 
-    A piece is covered with one chance in its own pair, and with another by the other side of the
-    pair that comes next: as if it had been left out.
+    They compare the rate at which a piece is covered in its own pair with the rate in another
+    pair, where its translation is missing as if it had been left out.
     """
     found: list[Shares] = []
     others = [other for _, other in sample]
@@ -362,7 +362,7 @@ def _odds(
 def _languages(
     sample: Sample, src_vocab: Vocab, tgt_vocab: Vocab
 ) -> tuple[list[Shares], list[Shares]]:
-    """For the pieces of both sides the log-odds that they are of its language, and the surprise.
+    """For the pieces of each side, the log-odds that they are of its language, and the surprise.
 
     The texts of the other side are read with the vocabulary of this one.
     """

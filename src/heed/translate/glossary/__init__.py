@@ -1,1 +1,1 @@
-"""Terms of a user: read, found in sources, and made to stand in translations."""
+"""The user's terms: read from a file, found in sources, and put into translations."""

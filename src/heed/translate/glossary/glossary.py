@@ -1,6 +1,7 @@
-"""`Glossary`: terms, compiled once, and where they stand in texts."""
+"""`Glossary`: terms, compiled once, and their occurrences in texts."""
 
 import hashlib
+import os
 import reprlib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,13 +26,13 @@ class Occurrence:
     """A source term in a text.
 
     Attributes:
-        term: as the glossary has it.
-        targets: its forms, in the case of the occurrence; none = nothing has to stand for it.
-        banned: what must not stand in the translation.
-        is_exact: whether the forms have to stand as they are written.
-        start: where the occurrence begins.
-        end: where it ends.
-        n_words: how many words it has.
+        term: as in the glossary.
+        targets: its forms, in the case of the occurrence; none = no form is required.
+        banned: words that are forbidden in the translation.
+        is_exact: whether the forms are required in exactly this case.
+        start: start of the occurrence.
+        end: its end.
+        n_words: its number of words.
     """
 
     term: str
@@ -44,7 +45,7 @@ class Occurrence:
 
     @property
     def target(self) -> str:
-        """The first form, which is put in where no other way is found."""
+        """The first form, which is put in if no better one is found."""
         return self.targets[0]
 
 
@@ -56,12 +57,12 @@ class Glossary:
 
     Attributes:
         terms: by source term.
-        banned: what must not stand in any translation.
-        remarks: what was odd about the rows, in sentences.
+        banned: words that are forbidden in any translation.
+        remarks: warnings about the rows, in sentences.
 
     Raises:
         DataError: names a line that is wrong, or contradicts another one.
-        UsageError: these are no rows.
+        UsageError: the rows have the wrong type.
     """
 
     def __init__(self, rows: Iterable[Row]) -> None:
@@ -69,7 +70,7 @@ class Glossary:
         self.banned: tuple[str, ...] = ()
         self.remarks: list[str] = []
         lines: dict[str, int] = {}
-        if isinstance(rows, Mapping | str):
+        if isinstance(rows, Mapping | str) or not isinstance(rows, Iterable):
             raise UsageError(
                 "rows must be those of a glossary's file. From a dict a glossary is made by "
                 "Glossary.of, from a file by Glossary.read."
@@ -128,12 +129,18 @@ class Glossary:
     def read(cls, path: str | Path) -> "Glossary":
         """Read a file: `.csv`, or else columns with tabs between them.
 
-        Its columns are: source term, target, and if wanted a case rule and notes. See
+        Its columns are: source term, target, and optionally a case rule and notes. See
         `docs/terms.md`.
 
         Raises:
-            DataError: the file is missing, or names the line that is wrong.
+            DataError: names the file, and the line that is wrong.
+            UsageError: it is not a path.
         """
+        if not isinstance(path, str | os.PathLike):
+            raise UsageError(
+                "path must be the path of a glossary's file, but is "
+                f"{reprlib.repr(path)}. From a dict a glossary is made by Glossary.of."
+            )
         found = cls.open(Path(path))
         for remark in found.remarks:
             warnings.warn(f"{path}: {remark}", UserWarning, stacklevel=2)
@@ -143,26 +150,46 @@ class Glossary:
     def open(cls, path: Path) -> "Glossary":
         """Read a file as `read` does, without warnings: the caller shows the remarks."""
         format = "csv" if path.suffix.lower() == ".csv" else "tsv"
-        return cls(rows_of(decoded(path), format))
+        text = decoded(path)
+        try:
+            return cls(rows_of(text, format))
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from None
 
     @classmethod
     def of(cls, entries: Mapping[str, str]) -> "Glossary":
-        """A glossary of source terms and what stands for each, as in the columns of a file.
+        """A glossary of source terms and their targets, as in the columns of a file.
 
         Raises:
             DataError: an entry is wrong, or contradicts another one.
-            UsageError: it is no mapping.
+            UsageError: it is not a mapping of strings.
         """
         if not isinstance(entries, Mapping):
             raise UsageError(
                 "entries must be a dict of source and target terms, but is "
                 f"{reprlib.repr(entries)}."
             )
+        for source, target in entries.items():
+            if not isinstance(source, str):
+                raise UsageError(f"A source term must be a string, but is {reprlib.repr(source)}.")
+            if not isinstance(target, str):
+                raise UsageError(
+                    f"The target term of {reprlib.repr(source)} must be a string, but is "
+                    f"{reprlib.repr(target)}. Write several forms in one string, with | between "
+                    "them."
+                )
         return cls((n, *entry, "") for n, entry in enumerate(entries.items(), start=1))
+
+    @classmethod
+    def empty(cls) -> "Glossary":
+        """A glossary without terms, for a line that must not use that of its call."""
+        found = cls.__new__(cls)
+        found.terms, found.banned, found.remarks = {}, (), []
+        return found
 
     @property
     def entries(self) -> dict[str, str]:
-        """The target of each source term, as a file has it."""
+        """The target of each source term, as in a file."""
         return {source: term.spelled for source, term in self.terms.items()}
 
     @cached_property
@@ -183,15 +210,15 @@ class Glossary:
 
     @cached_property
     def never(self) -> Matcher[str]:
-        """Finds what must not stand in any translation."""
+        """Finds the words that are forbidden in any translation."""
         return Matcher((each, each) for each in self.banned)
 
     def occurrences(self, text: str, taken: Sequence[Span] = ()) -> list[Occurrence]:
-        """Where terms stand in a text, as whole words; of two that overlap the longer one.
+        """The terms in a text, as whole words; of two that overlap the longer one.
 
         Args:
             text: in the source language.
-            taken: stretches of it that are no words of the language, such as fields, in order.
+            taken: stretches of it that are not words of the language, such as fields, in order.
         """
         found = (_occurrence(text, match) for match in self._sources.find(text, taken))
         return [one for one in found if one is not None]
@@ -208,7 +235,7 @@ def _occurrence(text: str, match: Match[Term]) -> Occurrence | None:
     if targets == (KEEP,):
         targets = (written,)
     elif term is not same and (match.first or written.isupper()):
-        # A capital at the beginning of a sentence says nothing about the term.
+        # A capital at the beginning of a sentence is not the case of the term.
         targets = tuple(dict.fromkeys(_in_case(target, written) for target in targets))
     return Occurrence(
         term=term.source,

@@ -1,4 +1,4 @@
-"""Whether a translation has the terms that it should have, and nothing that it must not have."""
+"""Checks that a translation has its required terms and no forbidden words."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,14 +7,14 @@ from functools import lru_cache
 from heed.translate.glossary.glossary import Glossary, Occurrence
 from heed.translate.words import Span, word_spans
 
-# Parts of words with hyphens count here: `E-Mail` stands in `E-Mail-Adresse`.
+# Parts of words with hyphens count here: `E-Mail` is found in `E-Mail-Adresse`.
 _JOINERS = re.compile(r"[-’'.,]")
 
 
 def find_targets(text: str, occurrences: Sequence[Occurrence]) -> list[Span | None]:
     """For each occurrence the place of one of its forms in a translation, if it is there.
 
-    No two occurrences have the same place; long forms choose first.
+    No two occurrences have the same place; long forms are found first.
 
     Args:
         text: of the translation.
@@ -51,13 +51,13 @@ def find_targets(text: str, occurrences: Sequence[Occurrence]) -> list[Span | No
 def find_banned(
     text: str, occurrences: Sequence[Occurrence], glossary: Glossary, kept: Sequence[Span] = ()
 ) -> list[str]:
-    """What stands in a translation and must not.
+    """The forbidden words in a translation.
 
     Args:
         text: of the translation.
         occurrences: of terms in its source.
-        glossary: whose terms they are.
-        kept: where required terms stand, which may hold words that are forbidden elsewhere.
+        glossary: the glossary of the terms.
+        kept: places of required terms, which may contain words that are forbidden elsewhere.
     """
     found = []
     if glossary.banned:
@@ -79,7 +79,7 @@ def find_banned(
 
 
 def small_words(text: str) -> list[Span]:
-    """Where the words of a text begin and end; those with hyphens are divided."""
+    """Start and end of the words of a text; words with hyphens are divided."""
     spans = word_spans(text)
     n_alone = sum(
         _JOINERS.match(text, start) is not None for start, end in spans if end - start == 1
@@ -95,7 +95,7 @@ def _touches(taken: Iterable[Span], start: int, end: int) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _split(text: str) -> tuple[list[str], list[str]]:
-    """The words of a form, and in small letters: they are looked for again and again."""
+    """The words of a form, and in lower case; cached, because they are searched for often."""
     words = [text[start:end] for start, end in small_words(text)]
     return words, [word.casefold() for word in words]
 
@@ -112,6 +112,6 @@ def _parts(text: str, span: Span) -> list[Span]:
 
 
 def _is_exact(words: Sequence[str], form: Sequence[str], *, is_first: bool) -> bool:
-    """Whether words are those of a form; at the beginning of a text with a capital, too."""
+    """Whether words equal those of a form; at the start of a text, also with a capital."""
     capital = [form[0][:1].upper() + form[0][1:], *form[1:]]
     return list(words) in ([*form], capital) if is_first else list(words) == [*form]

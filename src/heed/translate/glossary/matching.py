@@ -1,8 +1,8 @@
-"""Where the terms of a glossary stand in a text: whole words, of two that overlap the longer one.
+"""Finds the terms of a glossary in a text: whole words, and of two that overlap the longer one.
 
-The words of a text are looked up by the first word of each term. With a million terms this takes
-as long as an Aho-Corasick automaton of a library, which finds parts of words that have to be
-thrown away, and no more memory; `docs/terms.md` has the figures.
+Terms are looked up by their first word. With a million terms this takes as long as the Aho-Corasick
+automaton of a library, which also finds parts of words, and no more memory; `docs/terms.md` has the
+figures.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,14 +17,14 @@ Entry = TypeVar("Entry")
 
 @dataclass(frozen=True, slots=True)
 class Match(Generic[Entry]):
-    """Words of a text that are those of entries.
+    """Words of a text that match entries.
 
     Attributes:
-        entries: all that have these words, in any case.
-        start: where the words begin in the text.
-        end: where they end.
-        first: the number of the first word.
-        n_words: how many they are.
+        entries: all entries with these words, in any case.
+        start: start of the words in the text.
+        end: their end.
+        first: the index of the first word.
+        n_words: number of words.
     """
 
     entries: Sequence[Entry]
@@ -63,7 +63,7 @@ class Matcher(Generic[Entry]):
         lengths = self._lengths
         if not any(word in lengths for word in words):
             return []
-        # Terms are compared as stretches of this: shorter to cut out than lists of words.
+        # Terms are compared with slices of this: a slice is faster than a list of words.
         joined = " ".join(words)
         starts = [0, *accumulate(len(word) + 1 for word in words)]
         found: list[Match[Entry]] = []
@@ -85,5 +85,5 @@ class Matcher(Generic[Entry]):
 
 
 def folded_words(text: str) -> list[str]:
-    """The words of a text as they are compared, whatever their case."""
+    """The words of a text, case-folded for comparison."""
     return [word.casefold() for word in words_in(text)]

@@ -1,4 +1,4 @@
-"""Terms in ids: what a search must find, and what it must not."""
+"""Terms as ids: phrases that a search must find, and phrases that it must not."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -13,13 +13,13 @@ from heed.translate.words import is_byte_piece, is_solid
 def phrases_of(
     occurrences: Sequence[Occurrence], source: str, vocab: Vocab, banned: Iterable[str] = ()
 ) -> Phrases:
-    """What the translation of a source must contain, and what it must not.
+    """The phrases that the translation of a source must and must not contain.
 
     Args:
         occurrences: of terms in the source.
-        source: what is translated.
+        source: the source text.
         vocab: of the target side.
-        banned: words that must not stand.
+        banned: forbidden words.
     """
     required = tuple(_forms(one, source, vocab) for one in occurrences if one.targets)
     never = dict.fromkeys(ids for text in banned for ids in _spellings(text, vocab, glued=True))
@@ -39,7 +39,7 @@ def word_edges(vocab: Vocab) -> WordEdges:
         if vocab.is_control(id):
             continue
         if is_byte_piece(piece):
-            # A byte may be a letter, or the beginning or end of one.
+            # A byte may be a letter, or a part of one.
             character = chr(int(piece[3:5], 16))
             piece = character if character.isascii() else "a"
         if _is_letter(piece[:1]):
@@ -61,16 +61,16 @@ def _forms(occurrence: Occurrence, source: str, vocab: Vocab) -> tuple[Form, ...
 
 
 def _spellings(text: str, vocab: Vocab, *, glued: bool) -> list[Form]:
-    """The ids of a text behind a blank, and behind another sign or character."""
+    """The ids of a text after a blank, and after another sign or character."""
     found = [tuple(vocab.encode(text))]
     if glued or is_solid(text[:1]):
-        # A mark of any id in front: what follows is spelled as within a text.
+        # With a mark in front, the text is segmented as within a longer text.
         found.append(tuple(encode_with(vocab, f"\N{LEFT PARENTHESIS}{text}", [(0, 1, 0)])[1:]))
     return [form for form in found if form]
 
 
 def _is_within(ids: Form, required: Iterable[Iterable[Form]]) -> bool:
-    """Whether a sequence is part of one that is required."""
+    """Whether a sequence is part of a required one."""
     return any(
         ids == form[start : start + len(ids)]
         for forms in required

@@ -1,8 +1,8 @@
 """Target terms put into a translation that lacks them.
 
-The words of the translation that belong to a term, by the alignment, are replaced by it. The words
-around it, such as an article, do not change. Where no words belong to it, or it has several forms,
-`variants` names what may be right, for a model to choose from.
+The words of the translation that are aligned with a term are replaced by it. The words around it,
+such as an article, do not change. If no words are aligned with it, or it has several forms,
+`variants` returns possible translations, for a model to choose from.
 """
 
 import unicodedata
@@ -27,15 +27,15 @@ from heed.translate.words import (
     word_spans,
 )
 
-# A term is placed if so much of one word, at least, is linked with its words.
+# A term is placed if at least this share of one word is linked with its words.
 _LEAST_SHARE = 0.25
-# With so much a word may be what the term should replace, if the model finds that likely.
+# With at least this share, a word may be replaced by the term, if the model finds that likely.
 _POOR_SHARE = 0.15
-# So many forms at most are tried at a place.
+# At most this many forms are tried at a place.
 _MOST_FORMS = 3
 # Signs that open a bracket or a quotation.
 _OPENING = ("Ps", "Pi")
-# Words of the source times words of the translation: to link them takes so many numbers.
+# Most words of the source times words of the translation: the size of the matrix that links them.
 _MAX_LINKS = 4_000_000
 
 
@@ -59,9 +59,9 @@ class _Put:
 
     Attributes:
         first: the first of these words.
-        last: the one behind them; equal to `first` for a gap.
+        last: the word after them; equal to `first` for a gap.
         target: the term.
-        src: the words of the source that it stands for, `(first, last)`.
+        src: the words of the source that it translates, `(first, last)`.
     """
 
     first: int
@@ -80,13 +80,13 @@ def place_terms(
 ) -> Applied:
     """Put the target terms of occurrences into a translation.
 
-    A term stays as it is where the translation has one of its forms already.
+    A term is skipped if the translation already has one of its forms.
 
     Args:
         occurrences: of terms in the source.
-        source_text: what was translated.
-        translation: with its alignment; without, words are linked by where they stand.
-        taken: stretches of the translation that are not to be replaced.
+        source_text: the source text.
+        translation: with its alignment; without, words are linked by their positions.
+        taken: stretches of the translation that must not be replaced.
         is_certain: leave out terms of several forms, of which the first would be put in.
     """
     there = find_targets(translation.text, occurrences)
@@ -100,17 +100,17 @@ def variants(
     translation: Translation,
     taken: Sequence[Span] = (),
 ) -> list[Translation]:
-    """Translations with one more term, wherever it may belong, in all its forms.
+    """Translations with one more term, in each possible place and form.
 
     Args:
         occurrences: of terms in the source.
         source_text: what was translated.
         translation: with its alignment.
-        taken: stretches of it that are not to be replaced.
+        taken: stretches of it that must not be replaced.
 
     Returns:
-        Some for the first term that is missing; none if all are there. Of many forms those that
-        end as the words do that they replace.
+        Translations for the first missing term; none if no term is missing. If a term has many
+        forms, those with the same ending as the words that they replace.
     """
     there = find_targets(translation.text, occurrences)
     return Site.of(occurrences, there, source_text, translation, taken).variants()
@@ -121,12 +121,12 @@ class Site:
     """A translation that lacks terms, linked with its source.
 
     Attributes:
-        source: what was translated.
-        translation: that lacks them.
+        source: the source text.
+        translation: the translation.
         links: between its words and those of the source.
         free: which of its words may be replaced.
-        missing: occurrences that it lacks; none either if it is too long to be linked.
-        taken: where it must not change.
+        missing: occurrences that it lacks; also none if it is too long to be linked.
+        taken: stretches that must not change.
     """
 
     source: str
@@ -145,20 +145,20 @@ class Site:
         translation: Translation,
         taken: Sequence[Span],
     ) -> "Site":
-        """Find what is missing, and link the words.
+        """Find the missing terms, and link the words.
 
         Args:
             occurrences: of terms in the source.
-            there: where a form of each stands, as `find_targets` tells.
-            source_text: what was translated.
+            there: the place of a form of each, from `find_targets`.
+            source_text: the source text.
             translation: with its alignment.
-            taken: stretches of it that are not to be replaced.
+            taken: stretches of it that must not be replaced.
         """
         text = translation.text
         missing = [
             one for one, span in zip(occurrences, there, strict=True) if one.targets and not span
         ]
-        # The translation has target terms already; these are not to be replaced by others.
+        # Target terms that are already in the translation must not be replaced by others.
         taken = [*taken, *(span for span in there if span is not None)]
         links = Links([], [], np.zeros((0, 0)))
         if missing:
@@ -177,7 +177,7 @@ class Site:
         return self.translation.text
 
     def placed(self, *, is_certain: bool = False) -> Applied:
-        """The translation with the missing terms where words belong to them.
+        """The translation with the missing terms in place of the words linked with them.
 
         Args:
             is_certain: leave out terms of several forms, of which the first would be put in.
@@ -202,7 +202,7 @@ class Site:
         return Applied(_with_terms(self.source, self.translation, self.links, put), unplaced)
 
     def variants(self) -> list[Translation]:
-        """Translations with the first missing term wherever it may belong, in all its forms."""
+        """Translations with the first missing term in each possible place and form."""
         if not self.missing or not self.links.src:
             return []
         occurrence = self.missing[0]
@@ -216,19 +216,19 @@ class Site:
         ]
 
     def words(self, occurrence: Occurrence) -> Span:
-        """The words of an occurrence, by their numbers in the source."""
+        """The words of an occurrence, by their indices in the source."""
         first = bisect_left(self.links.src, (occurrence.start, 0))
         return first, min(first + occurrence.n_words, len(self.links.src))
 
     def stretch(self, occurrence: Occurrence, free: NDArray[np.bool_]) -> Span | None:
-        """The free words that belong to an occurrence; None if too little of any does."""
+        """The free words linked with an occurrence; None if the links are too weak."""
         share = self._share(occurrence)
         if share[free].max(initial=0) < _LEAST_SHARE:
             return None
         return best_stretch(share, free)
 
     def likely_places(self, occurrence: Occurrence) -> list[Span]:
-        """The word that belongs to it most, and gaps beside that and beside its neighbors'."""
+        """The word most linked with it, and gaps beside this word and those of its neighbors."""
         n_words = len(self.links.tgt)
         share = self._share(occurrence)
         likely = [
@@ -256,13 +256,13 @@ class Site:
         return alike[:_MOST_FORMS]
 
     def _share(self, occurrence: Occurrence) -> Matrix:
-        """How much of each word belongs to an occurrence, `(n_words,)`."""
+        """The share of each word that is linked with an occurrence, `(n_words,)`."""
         first, last = self.words(occurrence)
         shares: Matrix = self.links.weights[:, first:last].sum(axis=1)
         return shares
 
     def _is_open(self, gap: int) -> bool:
-        """Whether a gap is in nothing that must not change."""
+        """Whether a gap is outside all stretches that must not change."""
         if gap in (0, len(self.links.tgt)):
             return True
         place = self.links.tgt[gap][0]
@@ -272,7 +272,7 @@ class Site:
 def _with_terms(
     source: str, translation: Translation, links: Links, put: Sequence[_Put]
 ) -> Translation:
-    """A translation with terms put in, in order; described by words in place of pieces."""
+    """A translation with terms put in, in order; its tokens are words instead of pieces."""
     text = translation.text
     parts: list[str] = []
     tokens: list[str] = []
@@ -322,7 +322,7 @@ def _n_equal_at_end(one: str, other: str) -> int:
 
 
 def _row(links: Links, put: _Put) -> list[float]:
-    """How much a term that was put in belongs to each word of the source."""
+    """The weights of a term that was put in, for each word of the source."""
     if put.first < put.last:
         row: list[float] = links.weights[put.first : put.last].mean(axis=0).tolist()
         return row

@@ -19,7 +19,7 @@ def decoded(path: Path) -> str:
     """The text of a file: UTF-8, or UTF-16 with a byte order mark, as spreadsheets save it.
 
     Raises:
-        DataError: it is something else; names the line.
+        DataError: it has another encoding; names the line.
     """
     data = read_bytes(path)
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8-sig")
@@ -42,7 +42,7 @@ def rows_of(text: str, format: str = "tsv") -> Iterator[tuple[int, str, str, str
             and quotes where needed.
 
     Raises:
-        DataError: names the line that is no entry.
+        DataError: names the line that is not an entry.
         UsageError: there is no such format.
     """
     if format not in FORMATS:

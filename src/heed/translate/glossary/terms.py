@@ -13,7 +13,7 @@ KEEP = "="
 """The target of a term that stays as it is in the source."""
 
 NEVER = "!"
-"""In front of what must not stand in the translation."""
+"""The mark in front of a forbidden word."""
 
 MAX_TERM_CHARS = 1000
 MANY_WORDS = 50
@@ -24,13 +24,13 @@ _OR = re.compile(r"(?<!\\)\|")
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A source term, and what stands for it.
+    """A source term and its target terms.
 
     Attributes:
-        source: as the glossary has it; "" = every text, for what must never stand.
-        targets: its forms, one of which has to stand; `(KEEP,)` = as it is in the source; none =
-            the term only has words that must not stand.
-        banned: what must not stand where the term occurs.
+        source: as in the glossary; "" = every text, for words that are always forbidden.
+        targets: its forms, one of which is required; `(KEEP,)` = as in the source; none = the term
+            only has forbidden words.
+        banned: words that are forbidden if the term occurs.
         case: `case` = found only as it is written; `any` = found in any case, and its forms take
             the case of the occurrence.
     """
@@ -49,7 +49,7 @@ class Term:
         return "|".join([*targets, *(NEVER + _escaped(each) for each in self.banned)])
 
     def with_banned(self, banned: tuple[str, ...]) -> "Term":
-        """The term with more words that must not stand."""
+        """The term with more forbidden words."""
         both = tuple(dict.fromkeys((*self.banned, *banned)))
         return Term(self.source, self.targets, both, self.case)
 
@@ -59,14 +59,14 @@ def make_term(line: int, source: str, target: str, case: str = "") -> Term:
 
     Args:
         line: its number, for errors.
-        source: the source term; empty if the target is nothing but `!word`.
+        source: the source term; empty if the target is only `!word`.
         target: forms with `|` between them; `=`; `!word`. A backslash before `|`, `=` or `!` makes
-            an ordinary character of it.
-        case: `case`, `any`, or anything else for the rule that the spelling suggests: a term in
-            small letters is found in any case, another as it is written.
+            it an ordinary character.
+        case: `case`, `any`, or anything else for the rule that follows from the spelling: a term in
+            lower case is found in any case, another as it is written.
 
     Raises:
-        DataError: names the line and what is wrong with it.
+        DataError: names the line and its mistake.
     """
     source = normalize(_one_line(line, "source", source))
     parts = [normalize(part) for part in _OR.split(_one_line(line, "target", target))]
