@@ -21,7 +21,7 @@ using heed::Kernels;
 using heed::Matrix;
 
 constexpr int kTileRows = 16, kTileBytes = 64;
-// Fewer rows are multiplied sooner by AVX-512: loading a tile of weights takes as long for one row as for 16.
+// Fewer rows are faster with AVX-512: loading a tile of weights takes as long for one row as for 16.
 constexpr int kLeastRows = 7;
 // Weights that stay in the L2 cache while all rows use them, and inputs that stay there meanwhile.
 constexpr size_t kPanelBytes = 512 << 10, kRowBytes = 512 << 10;
@@ -123,7 +123,7 @@ void multiply(const Matrix &m, const Inputs &x, int rows, float *out, size_t str
     multiply_tiles(m, x, RowBlocks(rows), out, stride, begin, end);
 }
 
-// Linux gives a process the memory of tiles only if it asks.
+// Linux allocates tile memory for a process only on request.
 bool may_use_tiles() {
     constexpr int kAsk = 0x1023, kTiles = 18;
     return syscall(SYS_arch_prctl, kAsk, kTiles) == 0;

@@ -1,5 +1,5 @@
-// What Python calls, by ctypes (heed/engine/library.py): plain C, so that one library serves every
-// Python. All arguments are checked here; each call returns null or an error message.
+// The functions that Python calls by ctypes (heed/engine/library.py): plain C, so that one library
+// works with every Python. All arguments are checked here; each call returns null or an error message.
 #include <algorithm>
 #include <climits>
 #include <cstdio>
@@ -120,8 +120,8 @@ HEED_API const char *heed_kernels(const char *name) {
 // each decoder layer's in, out, query, memory, cross out, expand, contract. Norms, gain and bias
 // each: each encoder layer's self, feed-forward; each decoder layer's self, cross, feed-forward;
 // with pre-norm the encoder's and the decoder's own. A decoder-only model has those of the decoder
-// without query, memory, cross out and cross. Decoder layers that are recurrent have one matrix
-// instead of in and out, and before it, with a feed-forward network for the mean, that one's two.
+// without query, memory, cross out and cross. Recurrent decoder layers have one matrix instead of in
+// and out; if the mean has a feed-forward network, the two matrices of that come before it.
 // The caller owns all arrays, and must keep them.
 HEED_API const char *heed_model_new(const heed::Config *config, const heed::Matrix *matrices, int32_t n_matrices, const float *const *norms, int32_t n_norms, const char *name, int32_t n_threads, heed::Model **out) {
     return guarded([&]() -> std::string {
@@ -177,13 +177,13 @@ HEED_API const char *heed_model_new(const heed::Config *config, const heed::Matr
     });
 }
 
-// Gives the memory that no batch uses now back to the system; the bytes of it.
+// Returns unused memory of batches to the system, and the number of its bytes to the caller.
 HEED_API int64_t heed_give_back() { return (int64_t)heed::Blocks::give_back(); }
 
 HEED_API void heed_model_delete(heed::Model *model) { delete model; }
 
 // Positions are tables of the first n, for this call only: of sources, or of targets if the ids are
-// prompts that a decoder-only model goes on with.
+// prompts that a decoder-only model continues.
 HEED_API const char *heed_state_new(heed::Model *model, const heed::Positions *positions, const int64_t *ids, const int32_t *lengths, int32_t n_sources, int32_t beam_size, heed::State **out, int32_t are_prompts) {
     return guarded([&]() -> std::string {
         const int least = model->config.is_one_stack ? 0 : 1;
@@ -258,7 +258,7 @@ HEED_API const char *heed_state_extend(heed::State *state, const heed::Positions
     });
 }
 
-// How the first tokens, (n_rows, count), read the source in one layer, see `State::attention`.
+// Weights by which the first tokens, (n_rows, count), read the source; see `State::attention`.
 HEED_API const char *heed_state_attention(heed::State *state, const heed::Positions *positions, const int64_t *tokens, int32_t n_rows, int32_t count, int32_t layer, float *weights) {
     return guarded([&]() -> std::string {
         if (n_rows != state->rows()) return "there must be one token for each row";

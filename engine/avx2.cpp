@@ -1,5 +1,5 @@
-// AVX2 (2013 and later). Its product of bytes adds two in 16 bits; with numbers up to ±63 two of these
-// sums can be added before they are widened. One factor is unsigned, so inputs are shifted by 64.
+// AVX2 (2013 and later). Its instruction adds two products of bytes in 16 bits; with numbers up to ±63 two
+// of these sums can be added before they are widened. One factor is unsigned, so inputs are shifted by 64.
 #include "kernels.h"
 #if defined(__x86_64__) && defined(__AVX2__) && defined(__FMA__)
 #define HEED_AVX2

@@ -25,7 +25,7 @@ inline Ints dot(Ints sums, Ints a, Ints b) { return _mm256_dpbusd_avx_epi32(sums
 #include "kernels.inc"
 
 const heed::Kernels *heed::avxvnni_kernels() {
-    // Not all compilers that know the instructions know their name here.
+    // Not all compilers that support the instructions know their name here.
     unsigned a = 0, b, c, d;
     const bool has_vnni = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
     return has_vnni && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &HEED_ISA::kernels : nullptr;

@@ -1,4 +1,4 @@
-// How calls from Python find their instruction set, and those of training what is wrong.
+// Finds the instruction set of calls from Python, and the mistakes in calls of training.
 #pragma once
 #include <cstring>
 #include <exception>

@@ -1,7 +1,7 @@
 // The kernels of an instruction set: loops over rows of numbers, without the model.
 //
-// Rows of floats are padded with zeros to a multiple of 16. Read on in kernels.inc, which writes
-// them once for all instruction sets, and in model.cpp, which makes a Transformer of them.
+// Rows of floats are padded with zeros to a multiple of 16. kernels.inc has the code for all
+// instruction sets; model.cpp makes a Transformer of them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -47,7 +47,7 @@ struct Remembered {
     const float *const *keys, *const *values;
     int n;
     bool is_bfloat16;
-    const float *const *next_keys, *const *next_values;  // what the query after it may read, or anything
+    const float *const *next_keys, *const *next_values;  // those that the next query may read, or any
 };
 
 struct Kernels {

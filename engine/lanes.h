@@ -1,8 +1,8 @@
 // Sixteen floats, with the same results on every instruction set.
 //
-// Nothing here fuses a multiplication with an addition, and every sum runs in one order, so that
+// No function here fuses a multiplication with an addition, and every sum has one order, so that
 // AVX-512, AVX2, plain C++ and NumPy (heed/engine/fallback.py) agree to the last bit. The one
-// exception is `fused`, for products of float32 matrices: there all but NumPy agree.
+// exception is `fused`, for products of float32 matrices: there all except NumPy agree.
 // `above` has a bit for each lane that is larger; `first` keeps n lanes and clears the others;
 // `raised` adds the last eight bits of one number to the exponent of another; `in_halves` rounds two
 // rows to bfloat16, half to even, one into the lower halves of words and one into the upper, from where

@@ -1,6 +1,6 @@
-// Memory of batches: large blocks, in huge pages if the system has them, which a batch leaves to
-// the next. Fresh memory comes from the system page by page, and each page is zeroed first. What
-// batches have not needed for long goes back, so a rare large one leaves nothing behind for good.
+// Memory of batches: large blocks, in huge pages if the system has them, reused by later batches. The
+// system hands out fresh memory page by page, and zeroes each page first. Blocks that no batch has
+// used for a long time are freed, so a rare large batch does not keep its memory.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -74,7 +74,7 @@ class Blocks {
         forget([&](const Block &each) { return n_taken_ - each.given_at > kLong; });
     }
 
-    // Frees what no batch uses now, of all models; the bytes of that.
+    // Frees the unused memory of batches, of all models; returns the number of bytes.
     static size_t give_back() {
         All &all = all_blocks();
         std::lock_guard<std::mutex> lock(all.mutex);

@@ -30,11 +30,11 @@ void Model::link() {
     then(decoder[0].self.in);
 }
 
-// A thread's way through the layers: its buffers, and the threads that share its products.
+// One thread's computation of the layers: its buffers, and the threads that share its products.
 struct State::Work {
     const Model &model;
     Scratch &scratch;
-    Pool *helpers;  // null where every thread has rows of its own
+    Pool *helpers;  // null if every thread has its own rows
 
     const Kernels &kernels() const { return model.kernels; }
     const Config &config() const { return model.config; }
@@ -123,7 +123,7 @@ struct State::Work {
         });
     }
 
-    // The input of a layer's self-attention, whose output nobody needs.
+    // The input of a layer's self-attention, if its output is not needed.
     float *silent_input(const SelfAttention &layer, int rows) {
         float *x = scratch.x.data(), *y = scratch.y.data();
         if (!config().is_pre_norm) return x;
@@ -142,7 +142,7 @@ struct State::Work {
         linear(layer.contract, scratch.wide.data(), inner, rows, out, c.width(), Activation(c.activation));
     }
 
-    // The gated sum of x and g, which are behind each other in the rows of `joined`.
+    // The gated sum of x and g, which are adjacent in the rows of `joined`.
     void gate(const Matrix &gate, int rows) {
         const int d = config().d_model;
         const size_t stride = padded(2 * d), width = config().width();
@@ -255,7 +255,7 @@ constexpr int kRowsAtOnce = 256;
 // Numbers of `Kernels::log_total`.
 constexpr int kTops = 16;
 
-// Every thread takes sources of its own; if there are too few, all share the columns.
+// Every thread has its own sources; if there are too few, all share the columns.
 template <class Rows, class F>
 void State::split(const Rows &rows_of, const F &f) {
     const int n = n_sources(), n_threads = model_.pool.size();
@@ -328,7 +328,7 @@ void State::encode(const int64_t *ids, int first, int last, Work &work) {
     if (!n_layers) keep_output(0);
     for (int l = 0; l < n_layers; l++) {
         const EncoderLayer &layer = model_.source_layer(l);
-        // The target of a decoder-only model reads them too, so they are read as they are kept.
+        // The target of a decoder-only model reads them too, so the source reads them as in the cache.
         const auto keep = [&](const float *heads, size_t stride) {
             for (int r = 0; r < rows; r++) work.remember(heads + r * stride + c.key_width(), remembered(l, begin + r));
         };
@@ -410,7 +410,7 @@ void State::advance_and_score(const int64_t *tokens, const Best &best) {
     });
 }
 
-// Whether the rows of each source are equal: before the first token they differ by nothing else.
+// Whether the rows of each source are equal: before the first token only the tokens can differ.
 bool State::are_equal(const int64_t *tokens) const {
     if (position_ || beam_size_ == 1) return false;
     for (int r = 0; r < rows(); r++)
@@ -418,7 +418,7 @@ bool State::are_equal(const int64_t *tokens) const {
     return true;
 }
 
-// One row of each source is computed, and all of them get what it gets.
+// One row of each source is computed, and its other rows get the same result.
 void State::step_of_equals(const int64_t *tokens, const Best &best) {
     struct OneRow {
         explicit OneRow(int &of) : beam_size(of), before(of) { beam_size = 1; }
@@ -432,7 +432,7 @@ void State::step_of_equals(const int64_t *tokens, const Best &best) {
         const OneRow one(beam_size_);
         advance_and_score(firsts.data(), {});
     } catch (...) {
-        // A page without a row for each of the batch must not stay.
+        // A page must have a row for each row of the batch.
         pages_.clear();
         totals_.clear();
         position_ = 0;
@@ -680,7 +680,7 @@ void State::rank(int r, const float *tops, const Best &best, Work &work) {
     if (own_.empty()) {
         for (int i = 0; i < best.n_forbidden; i++) hidden.push_back(std::exchange(logits[best.forbidden[i]], kNone));
         work.find(logits, model_.config.tgt_vocab_size, totals_[r], tops ? least_of(tops, best.count, hidden) : kNone, best.count);
-        // Backwards, because an id may be there twice.
+        // Backward, because an id may occur twice.
         for (int i = best.n_forbidden; i-- > 0;) logits[best.forbidden[i]] = hidden[i];
     } else {
         const std::vector<int32_t> &always = model_.always.ids, &own = own_[r / beam_size_]->ids();

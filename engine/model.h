@@ -1,4 +1,4 @@
-// A Transformer that translates or goes on with a text: weights, and the state of one batch.
+// A Transformer that translates or continues a text: weights, and the state of one batch.
 //
 // An encoder–decoder has two stacks. A decoder-only model has one, `decoder`, without cross-attention:
 // it reads the source too, and its self-attention reads the keys of both.
@@ -17,7 +17,7 @@
 
 namespace heed {
 
-// What stands where a decoder layer has self-attention.
+// The sublayer with which a decoder layer reads the target.
 enum class TargetReading : int32_t { attention, average, average_feed_forward, ssru };
 
 struct Config {
@@ -61,7 +61,7 @@ struct EncoderLayer {
 };
 
 // Recurrent layers have no `self.out`; `self.in` is the matrix of their gates, with SSRU also of
-// what is gated.
+// the gated input.
 struct DecoderLayer : EncoderLayer {
     FeedForward average;   // of the mean, before the gates; has no norm
     CrossAttention cross;  // not in a decoder-only model
@@ -141,8 +141,8 @@ struct Page {
 // One batch of sources: `rows = n_sources * beam_size`.
 class State {
   public:
-    // Reads the sources, their ids concatenated. Prompts are read as targets are, and the target goes
-    // on behind them.
+    // Reads the sources, their ids concatenated. Prompts are read as targets, and the target continues
+    // after them.
     State(Model &, const Positions &, const int64_t *ids, const int32_t *lengths, int n_sources, int beam_size, bool are_prompts);
 
     const Config &config() const { return model_.config; }
@@ -158,8 +158,8 @@ class State {
     void step(const Positions &, const int64_t *tokens, const Best &);
     // `count` more tokens for each row, (rows, count), all at once. `log_probs`, if not null: of the
     // next tokens after each, (rows, count, tgt_vocab_size), without shortlists; or of `next`, if not
-    // null, one id each, (rows, count). `weights`, if not null: with which each token reads the source,
-    // (n_decoder_layers, rows, n_heads, count, longest()), zeros behind each source.
+    // null, one id each, (rows, count). `weights`, if not null: those by which each token reads the
+    // source, (n_decoder_layers, rows, n_heads, count, longest()), zeros after each source.
     void extend(const Positions &, const int64_t *tokens, int count, const int64_t *next, float *log_probs, float *weights);
     // Such weights of one layer, (rows, n_heads, count, longest()), before any other token. Layers
     // above it do not read the tokens, and the state forgets them.
@@ -193,9 +193,9 @@ class State {
         const int64_t *ids;
         int count;
         size_t stride;  // from row to row
-        bool is_last_layer_silent;  // nothing follows them, so only their keys and values are wanted
+        bool is_last_layer_silent;  // no token follows them, so only their keys and values are needed
         float *weights;             // of the first of them, see `extend`; null if not wanted
-        int only_layer = -1;        // whose weights alone are wanted, see `attention`; -1: those of all
+        int only_layer = -1;        // the only layer whose weights are needed, see `attention`; -1: all
     };
 
     Span span(int first_source, int last_source) const;
@@ -241,7 +241,7 @@ class State {
     float *logits_ = nullptr;      // of the last step, (rows / sharing_, stride_): the output's columns, or of the shortlist
     int sharing_ = 1;              // rows of a source that have the same logits
     size_t stride_ = 0, room_ = 0;
-    std::vector<float> totals_;    // what log softmax takes off them, (rows,)
+    std::vector<float> totals_;    // the number that log softmax subtracts from them, (rows,)
     std::vector<Scratch> scratch_;
 };
 

@@ -1,7 +1,7 @@
-// A few threads that do the same with different parts of the data.
+// A few threads that run one function on different parts of the data.
 //
-// Threads take parts: a thread that is late, because it sleeps or the machine is busy, finds
-// nothing left to do, and no thread waits for it. A call made while the pool is busy works alone, so no
+// Threads take parts: if a thread is late, because it sleeps or the machine is busy, the others take its
+// parts, and no thread waits for it. A call made while the pool is busy runs in its own thread, so no
 // call waits for another.
 #pragma once
 #include <atomic>
@@ -62,7 +62,7 @@ class Pool {
         if (n_asleep_) wake_.notify_all();
     }
 
-    // Do parts of a round while there are some. A part in work keeps the round, and with it
+    // Run parts of a round while there are some. A running part keeps the round, and with it
     // `call_` and `context_`, from ending.
     void take(uint64_t mine) {
         uint64_t state = state_.load(std::memory_order_acquire);
@@ -99,7 +99,7 @@ class Pool {
         for (auto &thread : threads_) thread.join();
     }
 
-    // Whether the condition became true in time.
+    // Waits; returns whether the condition became true in time.
     template <class F>
     static bool wait(const F &is_true) {
         const auto end = std::chrono::steady_clock::now() + kAwake;

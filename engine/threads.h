@@ -11,8 +11,8 @@
 
 namespace HEED_ISA {
 
-// GCC's OpenMP, if the program has loaded it, as torch does. Its threads wait actively for a while
-// after each work: other threads beside them would find no free core.
+// GCC's OpenMP, if the program has loaded it, as torch does. Its threads spin for a while after each
+// job: other threads would find no free core.
 struct OpenMP {
     void (*parallel)(void (*)(void *), void *, unsigned, unsigned) = nullptr;
     int (*number)() = nullptr, (*count)() = nullptr;
@@ -42,7 +42,7 @@ void in_threads(int64_t n, int n_parts, const F &f) {
         } all{work, n_parts};
         const auto run = [](void *data) {
             const All &all = *static_cast<All *>(data);
-            // There may be fewer threads than were asked for.
+            // There may be fewer threads than requested.
             for (int part = openmp.number(); part < all.n_parts; part += openmp.count()) all.work(part);
         };
         return openmp.parallel(run, &all, unsigned(n_parts), 0);

@@ -1,4 +1,4 @@
-// What `ldtilecfg` reads. Each file that includes this has a namespace of its own, HEED_ISA.
+// The record that `ldtilecfg` reads. Each file that includes this has its own namespace, HEED_ISA.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// What Python calls in training (heed/model/fast/tiles.py): plain C, checked here.
+// The functions that Python calls in training (heed/model/fast/tiles.py): plain C, checked here.
 #include "tiles.h"
 
 #include "calls.h"
@@ -25,12 +25,12 @@ const char *mistake_in(const heed::OutputLayer &layer) {
 
 // Each call returns null or an error message. `name` is the instruction set, "" = the best here.
 
-// y (n, n_out) = x W^T + b, of b (n_out,) or null, and 0 for what is negative if it `clamps`.
+// y (n, n_out) = x W^T + b, with b (n_out,) or null; negative numbers become 0 if it `clamps`.
 extern "C" __attribute__((visibility("default"))) const char *heed_linear_forward(const heed::LinearLayer *layer, const char *name, const float *bias, int32_t clamps, float *y) {
     return heed::call(mistake_in(*layer), kernels(name), [&](const heed::TileKernels &k) { k.forward(*layer, bias, clamps, y); });
 }
 
-// Its gradients by x, W and b, each where not null, from that by y. y is null if nothing was clamped.
+// Its gradients of x, W and b, each if not null, from that of y. y is null if it did not clamp.
 extern "C" __attribute__((visibility("default"))) const char *heed_linear_backward(const heed::LinearLayer *layer, const char *name, const float *y, const float *grad, float *of_x, float *of_weight, float *of_bias) {
     return heed::call(mistake_in(*layer), kernels(name), [&](const heed::TileKernels &k) { k.backward(*layer, y, grad, of_x, of_weight, of_bias); });
 }

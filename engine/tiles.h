@@ -1,5 +1,5 @@
-// Products in training whose factors are rounded to bfloat16: what they read. The loops are linear.inc
-// and output_layer.inc, once for each instruction set.
+// Arguments of products in training whose factors are rounded to bfloat16. The loops are linear.inc and
+// output_layer.inc, once for each instruction set.
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// Products of tiles of bfloat16 with AMX. Eight tiles are in registers: `start_tiles` and `end_tiles`
-// stand around all that multiplies. Each file that includes this has a namespace of its own, HEED_ISA.
+// Products of tiles of bfloat16 with AMX. Eight tiles are in registers: every product is between
+// `start_tiles` and `end_tiles`. Each file that includes this has its own namespace, HEED_ISA.
 #pragma once
 #include <cpuid.h>
 

@@ -1,4 +1,4 @@
-// What Python calls in training (heed/model/fast/attention.py, dropout.py): plain C, checked here.
+// The functions that Python calls in training (heed/model/fast/attention.py, dropout.py): plain C.
 #include "training.h"
 
 #include "calls.h"

@@ -1,11 +1,11 @@
-// Attention and dropout in training: what they read. The loops are attention.inc and dropout.inc, once
-// for each instruction set.
+// Arguments of attention and dropout in training. The loops are attention.inc and dropout.inc, once for
+// each instruction set.
 #pragma once
 #include <cstdint>
 
 namespace heed {
 
-// Rows of positions, behind each other; a row has all heads, beside each other.
+// A row for each position; a row has all heads, side by side.
 struct Attention {
     const float *query, *key, *value;
     const float *cosines, *sines;  // of rotary positions, (length, width); null: none
@@ -28,7 +28,7 @@ struct TrainingKernels {
     const char *name;
     // context (batch, q_len, n_heads * width); normalizers (batch, n_heads, q_len, 2).
     void (*attend)(const Attention &, float *context, float *normalizers);
-    // Rows of gradients are as far from each other as those of what they are gradients of.
+    // Rows of gradients have the same stride as those of their tensors.
     void (*attend_backward)(const Attention &, const float *normalizers, const float *grad, float *of_query, float *of_key, float *of_value);
     void (*drop)(const Dropout &, float *out);
 };

@@ -1,4 +1,4 @@
-// What Python calls to learn word vectors (heed/vectors/native.py): plain C, checked here.
+// The functions that Python calls to learn word vectors (heed/vectors/native.py): plain C, checked here.
 #include <algorithm>
 #include <cstring>
 #include <new>

@@ -1,4 +1,4 @@
-// Skip-gram and CBOW with negative sampling: what is learned, and from what.
+// The arguments of skip-gram and CBOW with negative sampling.
 //
 // Rows of floats are padded with zeros to a multiple of 16. The loop itself is word2vec.inc, once for
 // each instruction set; heed/vectors/plain.py is its twin in NumPy, with the same numbers to the bit.

@@ -82,21 +82,21 @@ def test_words_that_do_not_fit_together_are_refused(
     changes: dict[str, Any], tmp_path: Path
 ) -> None:
     files = replace(JUDGMENT, words=WORDS | changes).to_files()
-    with pytest.raises(FormatError, match=r"doubts\.safetensors holds no words as heed writes"):
+    with pytest.raises(FormatError, match=r"doubts\.safetensors is not in heed's format for"):
         Judgment.from_files(files, tmp_path)
 
 
 def test_something_else_is_refused(tmp_path: Path) -> None:
     files = JUDGMENT.to_files()
     for wrong in (b"{}", files[DOUBTS].replace(b'"low_score"', b'"other"')):
-        with pytest.raises(FormatError, match=r"doubts\.json holds no doubts as heed writes"):
+        with pytest.raises(FormatError, match=r"doubts\.json is not in heed's format for doubts"):
             Judgment.from_files({**files, DOUBTS: wrong}, tmp_path)
 
 
 def test_knots_without_weights_are_refused(tmp_path: Path) -> None:
     fits = {"added.given": Fit(weights=(0.5, -1.0, 2.0), bias=2.0, knots=((0.1, 0.2),))}
     files = replace(JUDGMENT, fits=fits).to_files()
-    with pytest.raises(FormatError, match=r"doubts\.json holds no doubts as heed writes"):
+    with pytest.raises(FormatError, match=r"doubts\.json is not in heed's format for doubts"):
         Judgment.from_files(files, tmp_path)
 
 

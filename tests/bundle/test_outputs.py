@@ -94,7 +94,7 @@ def test_a_folder_with_anything_else_is_refused_also_with_force(
     folder = tmp_path / "folder"
     folder.mkdir()
     put(folder)
-    words = rf"folder must be a new folder, but holds {named}, which is not of a heed model\. Use"
+    words = rf"folder must be a new folder, but holds {named}, which is not part of a heed model\. Use"
     with pytest.raises(RunError, match=words):
         require_replaceable(str(folder), [], is_forced=is_forced)
 
@@ -110,11 +110,26 @@ def test_a_model_is_replaced_only_with_force_and_a_link_to_it_stays(tmp_path: Pa
         assert require_replaceable(str(tmp_path / name), [], is_forced=True) == model
 
 
+@pytest.mark.parametrize("name", ["model", "link"])
+def test_the_input_folder_is_refused_as_such(tmp_path: Path, name: str) -> None:
+    write_directory(tmp_path / "model", {"config.json": b"{}"})
+    (tmp_path / "link").symlink_to("model")
+    with pytest.raises(UsageError, match=rf"{name} is the input folder, which is read\. Use"):
+        require_replaceable(str(tmp_path / name), [str(tmp_path / "model")], is_forced=True)
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for name in ("file/below", "file/deep/below"):
+        with pytest.raises(RunError, match=rf"cannot write .*{name}: Not a directory"):
+            require_replaceable(str(tmp_path / name), [], is_forced=False)
+
+
 @pytest.mark.parametrize("name", ["proj", "proj/run", "link", "proj/run/../../proj"])
 def test_a_folder_that_holds_what_is_read_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "proj" / "run").mkdir(parents=True)
     (tmp_path / "link").symlink_to("proj")
-    with pytest.raises(UsageError, match=r"holds .*run/file, which is read\. Use another --out\."):
+    with pytest.raises(UsageError, match=r"holds .*run/file, which this command reads\. Use another --out\."):
         require_replaceable(
             str(tmp_path / name), [str(tmp_path / "proj" / "run" / "file")], is_forced=True
         )

@@ -19,7 +19,7 @@ def test_a_folder_with_other_files_is_refused_before_anything_is_written(
     (folder / "corpus" / "train.zh-en.zh").write_text("mine")
     code, _, err = call("demo", "--out", str(folder))
     assert code == 1
-    assert f"heed: {folder} must be a new folder or a run of heed to go on with" in err
+    assert f"heed: {folder} must be a new folder or a run of heed to continue" in err
     assert [path.name for path in folder.rglob("*")] == ["corpus", "train.zh-en.zh"]
     assert (folder / "corpus" / "train.zh-en.zh").read_text() == "mine"
 

@@ -49,7 +49,7 @@ def test_one_command_from_teacher_to_student_in_its_time(
     assert code == 0, err
     assert "The teacher translated" in err
     assert "2 encoder and 1 decoder layers" in err
-    assert "begins from nothing" not in err
+    assert "starts from random weights" not in err
     assert f"Translate with: heed translate -m {out}" in err
     header, *rows, verdict = said.splitlines()
     assert header.split() == ["development", "lines,", "greedily", "chrF2", "BLEU", "words/s"]
@@ -77,7 +77,7 @@ def test_a_student_of_another_width_begins_from_nothing(
         "distill", str(teacher), "--out", out, "--max-steps=2", *TINY, "model.d_ff=8"
     )
     assert code == 0, err
-    assert "The student begins from nothing: weights can be taken over in float32, and" in err
+    assert "The student starts from random weights: the teacher's can be copied only if" in err
 
 
 def test_a_pause_while_the_teacher_translates_says_how_to_go_on(
@@ -98,7 +98,7 @@ def test_a_pause_while_the_teacher_translates_says_how_to_go_on(
             call(*asked)
     assert ended.value.code == 130
     said = capsys.readouterr().err
-    assert "Paused; what is translated is kept. To go on, type the same command again." in said
+    assert "Paused; finished translations are kept. To go on, type the same command again." in said
     assert len(list((out / "teacher").glob("portion-*"))) == 1
     code, _, err = call(*asked)
     assert code == 0, err

@@ -156,7 +156,7 @@ def test_what_a_search_cannot_do_is_refused(
     [
         (["--ref", "REF"], 2, "Give -m RUN and --src FILE to judge a model, or --hyp FILE"),
         (["--ref", "REF", "--src", "SRC"], 2, "Which model? Name its folder: -m run/"),
-        (["--ref", "REF", "--hyp", "SHORT"], 1, "SHORT and REF must have as many lines, but"),
+        (["--ref", "REF", "--hyp", "SHORT"], 1, "SHORT and REF must have the same number of"),
         (["--ref", "REF", "--hyp", "OLD", "--metrics", "blue"], 2, "Did you mean bleu?"),
         (["--ref", "NO", "--hyp", "OLD"], 1, "NO does not exist."),
         (["--hyp", "OLD", "--ref", "REF", "--save", "OUT"], 2, "give -m RUN and --src FILE too."),
@@ -169,8 +169,8 @@ def test_what_a_search_cannot_do_is_refused(
         (["--hyp", "-", "--ref", "-"], 2, "Standard input can be read only once"),
         (["-m", "x", "--hyp", "OLD", "--ref", "REF"], 2, "give --src FILE too, or leave out -m."),
         (["--hyp", "OLD", "--ref", "REF", "-b", "4"], 2, "--beam-size is for the model's search"),
-        (["--hyp", "OLD", "--ref", "REF", "--seed", "4"], 2, "changes of --survival: give that"),
-        (["-m", "x", "--text", "SRC", "--worst", "1"], 2, "--worst is for translations"),
+        (["--hyp", "OLD", "--ref", "REF", "--seed", "4"], 2, "only with --survival: give that"),
+        (["-m", "x", "--text", "SRC", "--worst", "1"], 2, "--worst is for translations only"),
         (
             ["-m", "x", "--labeled", "SRC", "-b", "1", "--by-length"],
             2,
@@ -194,13 +194,17 @@ def test_wrong_requests_are_told_in_one_line(
     ("flags", "code", "words"),
     [
         (["--ref", "NO"], 1, "NO does not exist."),
-        (["--ref", "SHORT"], 1, "SRC and SHORT must have as many lines, but have 3 and 1."),
+        (
+            ["--ref", "SHORT"],
+            1,
+            "SRC and SHORT must have the same number of lines, but have 3 and 1.",
+        ),
         (
             ["--ref", "REF", "--ref", "SHORT"],
             1,
-            "SHORT and REF must have as many lines, but have 1",
+            "SHORT and REF must have the same number of lines, but have 1",
         ),
-        (["--ref", "REF", "--hyp", "SHORT"], 1, "SHORT and REF must have as many lines, but have"),
+        (["--ref", "REF", "--hyp", "SHORT"], 1, "SHORT and REF must have the same number of"),
         (["--ref", "REF", "--metrics", "blue"], 2, "A metric must be one of bleu, chrf,"),
         (
             ["--ref", "REF", "--metrics", ""],
@@ -370,7 +374,7 @@ def test_score_refuses_files_of_unequal_length(
     for src, tgt, ends in (("src", "short", "short"), ("short", "ref", "short")):
         code, _, err = call("score", "-m", model, "--src", files[src], "--tgt", files[tgt])
         assert code == 1
-        assert "must have as many lines, but" in err
+        assert "must have the same number of lines, but" in err
         assert f"{files[ends]} ends after line 1." in err
 
 
@@ -421,7 +425,7 @@ def test_survival_counts_the_terms_of_a_glossary_or_of_the_test_set(
     assert rows["terms"]["kept"] == 1.0
     terms.write_text("unheardof\tDackel\n", encoding="utf-8")
     _, out, _ = call(*flags, "--survival", "--glossary", str(terms))
-    assert "left out: glossary terms used: no term of the glossary stands in them" in out
+    assert "left out: glossary terms used: the lines contain no term of the glossary" in out
     code, _, err = call(*flags, "--glossary", str(terms))
     assert (code, "--glossary is for --survival" in err) == (2, True)
 
@@ -463,11 +467,11 @@ def test_decoding_refuses_what_it_does_not_read(
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--by-length"], "--survival is a table of its own"),
-        (["--worst", "1"], "--survival is a table of its own"),
-        (["--hyp", "old"], "--survival is a table of its own"),
+        (["--by-length"], "--survival needs -m RUN, --src and --ref, and cannot"),
+        (["--worst", "1"], "--survival needs -m RUN, --src and --ref, and cannot"),
+        (["--hyp", "old"], "--survival needs -m RUN, --src and --ref, and cannot"),
         (["--save", "out"], "leave out --save"),
-        (["--decoding"], "and no other such table"),
+        (["--decoding"], "--worst or another table"),
         (["--metrics", "ter"], "--survival shows BLEU and chrF: leave out --metrics."),
     ],
 )

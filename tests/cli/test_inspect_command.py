@@ -145,7 +145,7 @@ def test_several_lines_are_one_batch(folder: str, call: Call, tmp_path: Path) ->
     assert rows[1][:6] == ["0", lines[0], "0", "0", "0", trace.sentences[0].source_tokens[0]]
     assert float(rows[-1][-1]) == pytest.approx(float(trace[name][-1, -1, -1, -1]))
     code, _, err = call(*asked[:-1], "--tree")
-    assert (code, "--tree is of one sentence" in err) == (2, True)
+    assert (code, "--tree works on one sentence" in err) == (2, True)
 
 
 def test_a_sample_is_listed_with_the_tokens_that_each_step_could_draw(
@@ -157,7 +157,7 @@ def test_a_sample_is_listed_with_the_tokens_that_each_step_could_draw(
     assert out.splitlines() == sample_lines(found.record)
     code, _, error = call("inspect", "-m", folder, TEXT, "Ein Hund.", "--sample", "0.8")
     assert code == 2
-    assert "--sample is of a search; give no TRANSLATION." in error
+    assert "--sample needs a search: leave out TRANSLATION." in error
 
 
 def test_the_tree_of_a_search_is_drawn(folder: str, call: Call) -> None:
@@ -167,7 +167,7 @@ def test_the_tree_of_a_search_is_drawn(folder: str, call: Call) -> None:
     assert out.splitlines() == tree_lines(record, is_colored=False)
     code, _, error = call("inspect", "-q", "-m", folder, TEXT, "Ein Hund.", "--tree")
     assert code == 2
-    assert "--tree is of a search; give no TRANSLATION." in error
+    assert "--tree needs a search: leave out TRANSLATION." in error
 
 
 def test_the_layer_and_heads_of_a_map_are_chosen(folder: str, call: Call) -> None:
@@ -190,13 +190,13 @@ def test_the_layer_and_heads_of_a_map_are_chosen(folder: str, call: Call) -> Non
     ("flags", "words"),
     [
         (("--steps",), "Give the TEXT that the model reads."),
-        ((TEXT, "--steps", "--out", "w.csv"), "--out is a file for one tensor"),
+        ((TEXT, "--steps", "--out", "w.csv"), "--out writes one tensor"),
         ((TEXT, "--tensor", "nothing"), "This model has no tensor nothing"),
         ((TEXT, "--steps", "-m", "other"), "give one model only"),
         ((TEXT, "--steps", "--target-lang", "fr"), "fr"),
-        ((TEXT, "--words"), "--words belongs to a view as text: give --attention too."),
-        ((TEXT, "--layer", "0"), "--layer belongs to a view as text: give --attention too."),
-        ((TEXT, "--out", "w.csv"), "--out belongs to a view as text: give --tensor too."),
+        ((TEXT, "--words"), "--words needs a text view: give --attention too."),
+        ((TEXT, "--layer", "0"), "--layer needs a text view: give --attention too."),
+        ((TEXT, "--out", "w.csv"), "--out needs a text view: give --tensor too."),
     ],
 )
 def test_what_cannot_be_shown_is_said_in_words(

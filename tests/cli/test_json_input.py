@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from heed.cli.json_input import json_lines
 from heed.errors import DataError
 from heed.text.protected import Rules
-from heed.translate.lines import Line
+from heed.translate.glossary.glossary import Glossary
+from heed.translate.lines import Line, with_glossary
 
 TEXTS = st.text(max_size=8)
 
@@ -51,7 +52,7 @@ def test_a_line_is_read_when_it_is_asked_for() -> None:
         ("", r"in line 2 is not JSON \(Expecting value, at character 1\)\. Each line must be a"),
         ("A man", r"in line 2 is not JSON \(Expecting value, at character 1\)"),
         ('{"text": "a"} x', r"in line 2 is not JSON \(Extra data, at character 15\)"),
-        ('{"text": "a", "id": NaN}', r"in line 2 is not JSON \(NaN is no JSON number\)"),
+        ('{"text": "a", "id": NaN}', r"in line 2 is not JSON \(NaN is not a JSON number\)"),
         ('{"text": "a", "id": ' + "9" * 5000 + "}", r"in line 2 is not JSON \(Exceeds the limit"),
         ("[" * 100_000, r"in line 2 is not usable JSON: nested too deeply\."),
         ("3", r"in line 2 must be a JSON string or object, but is 3\."),
@@ -62,6 +63,11 @@ def test_a_line_is_read_when_it_is_asked_for() -> None:
         ('{"text": ["a"]}', r'in line 2: "text" must be a string, but is \["a"\]\.'),
         ('{"text": "a", "prefix": 3}', r'in line 2: "prefix" must be a string, but is 3\.'),
         ('{"texts": "a"}', r'in line 2: "texts" is not a key; did you mean "text"\?'),
+        ('{"text": "a", "text": "b"}', r'in line 2: the key "text" occurs twice\.'),
+        (
+            '{"text": "a", "glossary": {"dog": "b", "dog": "c"}}',
+            r'in line 2: the key "dog" occurs twice\.',
+        ),
         (
             '{"text": "a", "targetLang": "de"}',
             r'in line 2: "targetLang" is not a key; did you mean "target_lang"\?',
@@ -71,6 +77,17 @@ def test_a_line_is_read_when_it_is_asked_for() -> None:
 def test_a_wrong_line_is_named_with_what_is_wrong(line: str, words: str) -> None:
     with pytest.raises(DataError, match=words):
         read('"fine"', line)
+
+
+def test_a_line_has_its_own_glossary_that_of_the_command_or_none() -> None:
+    (lines, _) = read(
+        '{"text": "a", "glossary": {"dog": "Dackel"}}',
+        '{"text": "a", "glossary": null}',
+        '{"text": "a", "glossary": {}}',
+    )
+    command = Glossary.of({"dog": "Hund"})
+    used = [line.glossary.entries for line in with_glossary(lines, command)]
+    assert used == [{"dog": "Dackel"}, {"dog": "Hund"}, {}]
 
 
 def test_a_line_says_what_is_protected_in_it() -> None:

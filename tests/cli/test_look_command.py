@@ -104,7 +104,7 @@ def test_align_shows_words_heads_and_links(call: Callable[..., Any], model: str)
     assert out.strip() == " ".join(f"{source}-{target}" for target, source in enumerate(links))
     code, out, err = call(*arguments, "--pharaoh", "--json")
     assert (code, out) == (2, "")
-    assert "two ways to print: give one." in err
+    assert "Give either --pharaoh or --json, not both." in err
 
 
 def test_heads_are_chosen_and_read_from_then_on(

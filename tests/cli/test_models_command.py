@@ -116,7 +116,7 @@ def test_a_wrong_name_gets_the_nearest_model_or_folder(installed: Path, tmp_path
         (b"[]", "must hold a JSON object"),
         (None, "is missing"),
         (b"[" * 100_000, "is not valid JSON: nested too deeply."),
-        (b" " * (1 << 21), "has 2097152 bytes; at most 1048576 make sense here."),
+        (b" " * (1 << 21), "has 2097152 bytes; the limit is 1048576."),
         ({"model": []}, "config.json: model must be an object, but is []."),
         ({"target_langs": 5}, "config.json: target_langs must be a list of strings."),
         ({"target_langs": [5]}, "config.json: target_langs must be a list of strings."),

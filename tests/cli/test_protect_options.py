@@ -42,12 +42,12 @@ def test_flags_say_what_is_protected(translate: Call, tmp_path: Path) -> None:
     ("pattern", "message"),
     [
         ("(", "heed: the protected pattern '(' is not a valid regular expression: missing )"),
-        ("x*", "heed: the protected pattern 'x*' fits an empty text. Write one that needs a char"),
+        ("x*", "heed: the protected pattern 'x*' matches an empty text. Write one that needs a char"),
         (
             "-numbers",
-            "heed: the protected pattern '-numbers' is no rule of heed. Did you mean -num",
+            "heed: the protected pattern '-numbers' is not a rule of heed. Did you mean -num",
         ),
-        ("(a|aa)+$", "heed: the protected pattern '(a|aa)+$' takes too long for some texts. Leave"),
+        ("(a|aa)+$", "heed: the protected pattern '(a|aa)+$' takes too long for some texts. Avoid"),
     ],
 )
 def test_a_wrong_pattern_is_told(translate: Call, pattern: str, message: str) -> None:
@@ -98,7 +98,7 @@ def test_a_term_longer_than_the_line_harms_nothing(translate: Call, tmp_path: Pa
 def test_numbers_of_an_unknown_language_are_refused() -> None:
     vocab = train_vocab(["a b"] * 9, size=280)
     reader = LineReader(vocab, vocab, source_lang="en", target_lang="xx")
-    with pytest.raises(ConfigError, match="does not know how xx writes them"):
+    with pytest.raises(ConfigError, match="does not know the number format of xx"):
         reader.parts(Line("1,500", localize_numbers=True), 0, [])
 
 

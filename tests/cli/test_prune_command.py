@@ -1,5 +1,6 @@
 """`heed prune`: a smaller model that every command opens, and what it costs."""
 
+import csv
 import json
 import re
 from collections.abc import Callable
@@ -132,7 +133,7 @@ def test_a_model_without_its_run_needs_pairs(call: Call, run: Path, tmp_path: Pa
     assert load_bundle(once).config.to_dict()["n_heads"] == 2
     code, _, err = call("prune", str(once), "--out", str(twice))
     assert code == 1
-    assert "is a model without the corpus it learned from" in err
+    assert "has no training corpus, which is needed" in err
     pairs = ("--src", str(run.parent / "small.de"), "--ref", str(run.parent / "small.xx"))
     assert call("prune", str(once), "--keep", "0.5", "--out", str(twice), *pairs)[0] == 0
     assert load_bundle(twice).config.to_dict()["d_ff"] == 11
@@ -162,11 +163,11 @@ def test_nothing_is_overwritten(call: Call, run: Path, tmp_path: Path) -> None:
     assert code == 2 and err.startswith("heed: Missing --out")
     code, _, err = call("prune", str(run), "--out", str(tmp_path / "x"), "--src", "a")
     assert code == 2 and "Give --src and --ref together" in err
-    for share in ("0", "1.5", "nan"):
+    for share in ("0", "1", "1.5", "nan"):
         code, _, err = call("prune", str(run), "--keep", share, "--out", str(tmp_path / "x"))
-        assert code == 2 and "--keep must be above 0 and 1 at most, but is" in err
+        assert code == 2 and "--keep must be above 0 and below 1, but is" in err
     code, _, err = call("prune", str(run), "--out", str(run))
-    assert code == 2 and "which is read. Use another --out" in err
+    assert code == 2 and f"{run} is the input folder, which is read. Use another --out" in err
     code, _, err = call("prune", str(run), "--importance", str(run / "model.safetensors"))
     assert code == 2 and "are the same file" in err
     out = tmp_path / "smaller"
@@ -175,4 +176,35 @@ def test_nothing_is_overwritten(call: Call, run: Path, tmp_path: Path) -> None:
         assert code == expected, err
     code, _, err = call("prune", str(run), "--keep", "0.9", "--what", "heads", "--out", f"{out}2")
     assert code == 1 and "leaves every head and feature in its place" in err
+    assert "Measuring" not in err
     assert not Path(f"{out}2").exists()
+
+
+def test_outputs_that_cannot_be_written_are_refused_before_measuring(
+    call: Call, run: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    below = str(tmp_path / "file" / "below")
+    for flag in ("--out", "--importance"):
+        code, _, err = call("prune", str(run), flag, below)
+        assert code == 1 and f"cannot write {below}: Not a directory" in err
+        assert "Measuring" not in err
+    code, _, err = call("prune", str(run), "--importance", str(tmp_path))
+    assert code == 2 and f"--importance must be a file, but {tmp_path} is not." in err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_table_of_features_switches_off_no_heads_and_a_csv_has_commas(
+    call: Call, run: Path, tmp_path: Path
+) -> None:
+    tables = []
+    for name, delimiter in (("units.csv", ","), ("units.CSV", ","), ("units.tsv", "\t")):
+        path = tmp_path / name
+        code, _, err = call("prune", str(run), "--what", "features", "--importance", str(path))
+        assert code == 0, err
+        assert "Measuring 64 features" in err and "Switching off" not in err
+        with open(path, encoding="utf-8", newline="") as file:
+            tables.append(list(csv.reader(file, delimiter=delimiter)))
+    assert tables[0] == tables[1] == tables[2]
+    assert len(tables[0]) == 1 + 2 * 32
+    assert {len(row) for row in tables[0]} == {7}

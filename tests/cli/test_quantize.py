@@ -62,12 +62,12 @@ def test_a_folder_with_other_files_is_left_alone(
         code, _, err = call("quantize", str(own), "--out", str(docs), *force)
         assert code == 1
         assert err == (
-            f"heed: {docs} must be a new folder, but holds thesis, which is not of a heed model. "
+            f"heed: {docs} must be a new folder, but holds thesis, which is not part of a heed model. "
             "Use another --out.\n"
         )
         code, _, err = call("quantize", str(own), "--out", str(tmp_path), *force)
         assert code == 2
-        assert err == f"heed: {tmp_path} holds {own}, which is read. Use another --out.\n"
+        assert err == f"heed: {tmp_path} holds {own}, which this command reads. Use another --out.\n"
     assert (docs / "thesis" / "1.txt").read_text() == "mine"
     assert not (own / "model.int8.safetensors").exists()
 
@@ -169,6 +169,18 @@ def test_wrong_files_are_told_before_anything_is_written(
     assert sorted(own.iterdir()) == before
 
 
+def test_a_share_without_a_shortlist_is_refused(
+    call: Callable[..., Any], own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sorted(own.iterdir())
+    code, out, err = call("quantize", str(own), "--max-changed", "0.5")
+    assert (code, out) == (2, "")
+    assert "--max-changed is for --shortlist: give --shortlist too, or leave it out." in err
+    assert sorted(own.iterdir()) == before
+    monkeypatch.setenv("HEED_QUANTIZE_MAX_CHANGED", "0.5")
+    assert call("quantize", str(own))[0] == 0
+
+
 def test_a_share_is_a_number(call: Callable[..., Any], own: Path) -> None:
     code, _, err = call("quantize", str(own), "--shortlist", "--max-changed", "nan")
     assert code == 2
@@ -214,7 +226,7 @@ def test_a_shortlist_that_changes_too_much_is_not_kept(call: Callable[..., Any],
     code, out, _ = call("quantize", str(run), "--shortlist", "--max-changed", "0")
     assert code == 0
     assert "1 of 1 translations change, too many" in out
-    assert "no shortlist: all that would be faster change more than 0.00%" in out
+    assert "no shortlist: every faster one changes more than 0.00%" in out
     _, short, _ = call("translate", "-m", str(run), "A man.")
     assert short == call("translate", "-m", str(run), "A man.", "--no-shortlist")[1]
 
@@ -232,7 +244,7 @@ def test_a_shortlist_goes_with_a_folder_of_its_own(
 def test_without_pairs_there_is_no_shortlist(call: Callable[..., Any], own: Path) -> None:
     code, _, err = call("quantize", str(own), "--shortlist")
     assert code == 1
-    assert "is a model without the pairs it learned from" in err
+    assert "has no training pairs, which a shortlist needs" in err
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

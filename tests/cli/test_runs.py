@@ -61,4 +61,4 @@ def test_without_a_terminal_of_unicode_the_table_is_ascii(
 def test_what_is_no_run_has_no_table(model: str, call: Call) -> None:
     code, _, err = call("inspect", model, "--training")
     assert code == 2
-    assert "is no run folder: nothing was trained in it" in err
+    assert "is not a run folder" in err

@@ -48,7 +48,7 @@ def test_a_variable_that_is_no_setting_is_named(
         monkeypatch.setenv(f"HEED_SERVE_{name}", "2")
     code, out, err = call("serve", "-m", str(tmp_path / "model"), "--dump-config")
     assert code == 0 and "grace_s = 2" in out
-    assert err.count("is no setting of heed serve, so it changes nothing.") == 2
+    assert err.count("is not a setting of heed serve and is ignored.") == 2
     assert "HEED_SERVE_LISTN_PORT" in err and "HEED_SERVE_WORKERS" in err
 
 
@@ -74,7 +74,7 @@ def test_models_may_stand_in_front_of_the_flags(call: Call, tmp_path: Path) -> N
     assert tomllib.loads(out)["models"] == folders
     code, _, err = call("serve", "--port", "1", first)
     assert code == 2
-    assert f"{first!r} stands behind the flags" in err
+    assert f"{first!r} comes after the flags" in err
 
 
 def test_what_is_dumped_is_read_again(

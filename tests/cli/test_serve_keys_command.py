@@ -12,7 +12,7 @@ Call = Callable[..., tuple[int, str, str]]
 def test_a_key_is_made_listed_and_revoked(call: Call, tmp_path: Path) -> None:
     code, out, err = call("serve", "keys", "add", "weblate", "--per-minute", "60")
     key = out.strip()
-    assert code == 0 and key.startswith("heed_weblate_") and "Keep it now" in err
+    assert code == 0 and key.startswith("heed_weblate_") and "Save it now" in err
     _, out, _ = call("serve", "keys", "list")
     assert out == "weblate\tvalid\t60 texts a minute\tany characters a request\n"
     assert (tmp_path / "home" / "keys.sqlite").exists()

@@ -32,7 +32,7 @@ def test_a_word_is_written_out_at_its_index(call: Callable[..., Any]) -> None:
     )
     assert code == 0
     assert "city: index 4 among New York is a city" in err
-    assert "(5 where <bos> stands in front" in err
+    assert "(5 if <bos> comes first" in err
     rows = [line.split(maxsplit=4) for line in out.splitlines()[1:]]
     assert len(rows) == 512
     assert rows[3][1] == "1"
@@ -93,9 +93,9 @@ def test_the_end_of_the_training_is_marked(
     [
         (["--word", "city"], "--word and --text go together"),
         (["--out", "table.txt"], "--out must end with .svg, .png, .pdf, .csv, but is table.txt."),
-        (["--position", "3", "--out", "a.png"], "A list of numbers is written as .csv"),
+        (["--position", "3", "--out", "a.png"], "--out must end with .csv for a list of numbers"),
         (["--position", "300"], "position must be from 0 to 99, but is 300."),
-        (["--kind", "absolute", "--wavelengths"], "absolute positions are no waves"),
+        (["--kind", "absolute", "--wavelengths"], "absolute positions are not waves"),
         (["--text", "a b", "--word", "c"], "'c' must be one of the tokens, which are a b."),
     ],
 )

@@ -84,12 +84,12 @@ def test_files_extra_options_and_n_best_work(
         (
             ["spm-encode", "--model", "MODEL", "--output_format=sample_id", "--nbest_size=1"],
             2,
-            "--nbest-size must be from 2 to 512 to sample, or -1 to sample from all cuts, but is",
+            "--nbest-size must be from 2 to 512 to sample, or -1 to sample from all segm",
         ),
         (
             ["spm-encode", "--model", "MODEL", "--output_format=sample_id", "--alpha=nan"],
             2,
-            "--alpha must be a number from 0, but is nan.",
+            "--alpha must be finite and at least 0, but is nan.",
         ),
         (
             ["spm-encode", "--model", "MODEL", "--output_format=nbest_id"],

@@ -140,7 +140,7 @@ def test_every_phase_of_the_preparation_is_stopped_within_a_second(tmp_path: Pat
         ("reading the corpus", signal.SIGINT),
         ("learning the vocabulary", signal.SIGTERM),
         ("encoding", signal.SIGUSR1),
-        ("making the first weights", signal.SIGTERM),
+        ("computing the initial weights", signal.SIGTERM),
     ):
         process = started(*command)
         rest, seconds = stop(process, phase, number)

@@ -61,7 +61,7 @@ def test_no_input_is_told_in_words(train: Callable[..., Any]) -> None:
     code, _, err = train(b"")
     assert (code, err) == (
         1,
-        "heed: standard input must bring sentence pairs, but is empty. Try: < corpus.tsv\n",
+        "heed: standard input must contain sentence pairs, but is empty. Try: < corpus.tsv\n",
     )
 
 

@@ -53,6 +53,18 @@ def test_terms_of_a_glossary_are_put_in(
         assert "pulverschnee" in target.read_text().lower()
 
 
+def test_an_error_in_a_glossary_names_its_file(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    source, terms = tmp_path / "a.txt", tmp_path / "terms.tsv"
+    source.write_text("snow\n")
+    terms.write_text("snow\n")
+    arguments = ("translate-file", str(source), str(tmp_path / "b.txt"), "-m", model)
+    code, _, err = call(*arguments, "--glossary", str(terms))
+    assert code == 1
+    assert err.startswith(f"heed: {terms}: Line 1 of the glossary must have a source term, a tab")
+
+
 def test_terms_without_a_place_are_named(
     call: Callable[..., Any], model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,14 +81,16 @@ def test_terms_without_a_place_are_named(
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("a.exe", "a.exe must be a file of a supported format"),
+        ("a.exe", "a.exe must end with a supported suffix"),
         ("none.txt", "none.txt is missing"),
+        ("utf-16.txt", "utf-16.txt must be text, but character 2 is NUL, so it looks like UTF-16"),
     ],
 )
 def test_what_cannot_be_read_is_an_error_in_words(
     call: Callable[..., Any], model: str, tmp_path: Path, name: str, words: str
 ) -> None:
     (tmp_path / "a.exe").write_bytes(b"x")
+    (tmp_path / "utf-16.txt").write_bytes("A dog runs.\n".encode("utf-16-le"))
     code, _, err = call("translate-file", str(tmp_path / name), str(tmp_path / "out"), "-m", model)
     assert code == 1
     assert words in err
@@ -86,7 +100,7 @@ def test_what_cannot_be_read_is_an_error_in_words(
 @pytest.mark.parametrize(
     ("source", "target", "words"),
     [
-        ("-", "a.txt", "IN must be a file, whose ending says its format, but is standard input."),
+        ("-", "a.txt", "IN must be a file, because its suffix tells its format, but is"),
         ("", "a.txt", "IN must be the name of a file, but is empty."),
         ("a.txt", "", "OUT must be the name of a file, but is empty."),
     ],

@@ -140,4 +140,4 @@ def test_without_the_engine_it_says_that_it_is_slow(
     out = str(tmp_path / "v.vec")
     flags: tuple[Any, ...] = ("--size", "4", "--epochs", "1")
     _, _, err = call("vectors", "train", "--text", text, "--out", out, *flags)
-    assert "the engine is not compiled here, so NumPy learns: slowly" in err
+    assert "the engine is not compiled here, so NumPy is used, which is slow" in err

@@ -219,7 +219,7 @@ def test_a_changed_file_or_setting_is_refused_by_name(tmp_path: Path) -> None:
     part = plain(tmp_path, numbered(60))
     run(tmp_path, [part])
     with pytest.raises(
-        RunError, match=r"prepared from something else: data\.max_length was 256, but is 99\. Use"
+        RunError, match=r"prepared from other data or settings: data\.max_length was 256, but is 99\. Use"
     ):
         run(tmp_path, [part], max_length=99)
     plain(tmp_path, numbered(61))
@@ -322,7 +322,7 @@ def test_an_empty_or_hopeless_corpus_says_why(tmp_path: Path) -> None:
         run(tmp_path, [plain(tmp_path, [("", "a"), ("b", ""), ("c", "c")])])
     with pytest.raises(DataError, match=r"There are no sentence pairs in .*dev\.de"):
         run(tmp_path, [plain(tmp_path, numbered(5))], dev=[plain(tmp_path, [("", "")], "dev")])
-    with pytest.raises(DataError, match="Nothing is left to learn from: of 1 usable pairs all"):
+    with pytest.raises(DataError, match="No training pairs are left: of 1 usable pairs all"):
         run(tmp_path, [plain(tmp_path, numbered(1))])
     with pytest.raises(
         DataError,

@@ -298,5 +298,5 @@ def test_plain_text_alone_and_a_memory_without_languages_are_refused(tmp_path: P
 @pytest.mark.parametrize("side", ["source_lang", "target_lang"])
 def test_a_part_of_a_corpus_has_a_language_code_or_none(side: str) -> None:
     assert ParallelFiles(files=("a.tsv",)).source_lang == ""
-    with pytest.raises(ConfigError, match=r"a language code must be .* but is 'a\\tb'"):
+    with pytest.raises(ConfigError, match=r"a language code, .* but is 'a\\tb'"):
         ParallelFiles(files=("a.tsv",), **{side: "a\tb"})

@@ -57,7 +57,7 @@ def test_a_terminal_is_told_what_to_do(given: Callable[..., Any], tmp_path: Path
     with pytest.raises(DataError, match=r"but is a terminal\. Try: < corpus\.tsv"):
         keep_stdin(tmp_path / "stdin.tsv", is_kept=False)
     (tmp_path / "stdin.tsv").write_bytes(b"one\teins\n")
-    with pytest.raises(DataError, match=r"go on with what it was before: < .*stdin\.tsv"):
+    with pytest.raises(DataError, match=r"continue with its earlier content: < .*stdin\.tsv"):
         keep_stdin(tmp_path / "stdin.tsv", is_kept=True)
 
 
@@ -65,9 +65,9 @@ def test_closed_and_empty_input_leave_no_file(
     given: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given(b"")
-    with pytest.raises(DataError, match="must bring sentence pairs, but is empty"):
+    with pytest.raises(DataError, match="must contain sentence pairs, but is empty"):
         keep_stdin(tmp_path / "stdin.tsv", is_kept=False)
     monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(DataError, match="must bring sentence pairs, but is closed"):
+    with pytest.raises(DataError, match="must contain sentence pairs, but is closed"):
         keep_stdin(tmp_path / "stdin.tsv", is_kept=False)
     assert list(tmp_path.iterdir()) == []

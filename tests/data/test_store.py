@@ -105,7 +105,7 @@ def test_a_foreign_file_a_missing_file_and_another_version_are_told_apart(tmp_pa
     with pytest.raises(FormatError, match=r"ids cannot be read: No such file"):
         Store.open(path, SRC, TGT)
     path.write_bytes(b"PK\x03\x04 something else entirely, and long enough for a header" * 3)
-    with pytest.raises(FormatError, match=r"must be a heed store of ids, but does not begin like"):
+    with pytest.raises(FormatError, match=r"must be a heed store of ids, but does not start with"):
         Store.open(path, SRC, TGT)
     write(path)
     path.write_bytes(path.read_bytes()[:8] + struct.pack("<I", 9) + path.read_bytes()[12:])
@@ -120,5 +120,5 @@ def test_counts_that_do_not_add_up_are_refused_even_with_a_right_checksum(tmp_pa
     facts, body = bytes(data[16:96]), bytes(data[96:])
     data[12:16] = struct.pack("<I", zlib.crc32(facts, zlib.crc32(body)))
     path.write_bytes(data)
-    with pytest.raises(FormatError, match=r"must hold 7 ids, but its counts say otherwise"):
+    with pytest.raises(FormatError, match=r"must hold 7 ids, but its counts do not match"):
         Store.open(path, SRC, TGT)

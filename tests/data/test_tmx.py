@@ -214,7 +214,7 @@ def test_elements_that_are_too_deep_in_each_other_are_refused(tmp_path: Path) ->
     path = write(tmp_path, deep, unit(en="a", de="b"))
     assert list(read_units(path, "en", "de")) == [Unit("a", "b", 6)]
     path = write(tmp_path, "<a>" * 999)
-    with pytest.raises(DataError, match="line 5: elements must be at most 1000 deep in each other"):
+    with pytest.raises(DataError, match="line 5: elements must be nested at most 1000 deep"):
         list(read_units(path, "en", "de"))
 
 
@@ -225,7 +225,7 @@ def test_entities_that_stand_for_much_text_in_many_units_are_refused(
     path = tmp_path / "memory.tmx"
     units = unit(en="&e;", de="b") * 5
     path.write_text(f"<!DOCTYPE tmx [<!ENTITY e '{'a' * 900}'>]><tmx>{units}</tmx>")
-    with pytest.raises(DataError, match="entities must stand for at most 4000 characters in one"):
+    with pytest.raises(DataError, match="entities must expand to at most 4000 characters in one"):
         list(read_units(path, "en", "de"))
 
 
@@ -271,10 +271,10 @@ def test_a_memory_in_an_asian_encoding_is_read_with_its_lines(
 def test_other_xml_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "page.tmx"
     path.write_text("<html>\n</html>")
-    with pytest.raises(DataError, match=r"line 1: must begin with <tmx>, but with <html>"):
+    with pytest.raises(DataError, match=r"line 1: must begin with <tmx>, but begins with <html>"):
         list(read_units(path, "en", "de"))
     path.write_text(f"<{'h' * 5000}/>")
-    with pytest.raises(DataError, match=r"line 1: must begin with <tmx>, but with <h{40}>"):
+    with pytest.raises(DataError, match=r"line 1: must begin with <tmx>, but begins with <h{40}>"):
         list(read_units(path, "en", "de"))
 
 

@@ -145,7 +145,7 @@ def test_logits_that_are_not_numbers_are_refused(fakes: Any, way: str) -> None:
     model.table[6] = math.nan
     with pytest.raises(
         HeedError,
-        match=r"best log-prob of sentence 2 of this batch must be a number, but is (nan|-inf)",
+        match=r"best log-prob of sentence 2 of this batch must be finite, but is (nan|-inf)",
     ):
         decode(model, padded([[5], [6]]), WAYS[way], **WORDS)
 

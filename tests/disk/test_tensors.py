@@ -149,12 +149,12 @@ def test_a_pickle_of_any_protocol_is_refused(value: object, protocol: int) -> No
 HOSTILE = {
     "nothing": (b"", "x is cut short: 0 bytes"),
     "seven bytes": (bytes(7), "x is cut short: 7 bytes"),
-    "no header": (bytes(8), "its header is no JSON object"),
+    "no header": (bytes(8), "its header is not a JSON object"),
     "huge header": (struct.pack("<Q", 2**63) + b"{}", "would have 9223372036854775808 bytes"),
     "long header": (struct.pack("<Q", 100) + b"{}", "cut short: its header alone has 100"),
-    "leading space": (file(b" {}"), "its header is no JSON object"),
+    "leading space": (file(b" {}"), "its header is not a JSON object"),
     "not JSON": (file(b"{nonsense"), "the header of x is not valid JSON"),
-    "a list": (file(b"[]"), "its header is no JSON object"),
+    "a list": (file(b"[]"), "its header is not a JSON object"),
     "deep": (file(b'{"a":' * 100_000), "nested too deeply"),
     "twice": (file(b'{"a": 1, "a": 2}'), "the key 'a' stands twice"),
     "not UTF-8": (file(b'{"\xff": 1}'), "not valid JSON"),
@@ -166,8 +166,8 @@ HOSTILE = {
     "float shape": (file({"a": f32([1.0], 0, 4)}, 4), "an invalid shape for"),
     "bool shape": (file({"a": f32([True], 0, 4)}, 4), "an invalid shape for"),
     "many axes": (file({"a": f32([1] * 9, 0, 4)}, 4), "an invalid shape for"),
-    "one offset": (file({"a": {**f32([0], 0, 0), "data_offsets": [0]}}), "an invalid place for"),
-    "negative offset": (file({"a": f32([1], -4, 0)}), "an invalid place for"),
+    "one offset": (file({"a": {**f32([0], 0, 0), "data_offsets": [0]}}), "invalid offsets for"),
+    "negative offset": (file({"a": f32([1], -4, 0)}), "invalid offsets for"),
     "backwards": (file({"a": f32([1], 4, 0)}, 4), "gives a -4 bytes, but .* need 4"),
     "terabytes": (file({"a": f32([2**20, 2**20], 0, 2**42)}), "need 4398046511104 bytes"),
     "overflow": (file({"a": f32([2**32, 2**32], 0, 0)}), "gives a 0 bytes, but .* need"),
@@ -210,7 +210,7 @@ def test_what_was_not_expected_is_refused() -> None:
         decode_tensors(data, "x", expected=shapes)
 
     data = encode_tensors({"a": np.ones((2, 3)), "b": np.ones(4, np.int64)})
-    with pytest.raises(FormatError, match="x lacks c, which the model's config asks for"):
+    with pytest.raises(FormatError, match="x lacks c, which the model's config requires"):
         decode(a=(2, 3), c=(1,))
     with pytest.raises(FormatError, match="x holds b, which the model's config does not have"):
         decode(a=(2, 3))

@@ -137,9 +137,9 @@ def test_two_parts_of_one_name_are_refused() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"no zip", "a.odt is damaged, or is no .odt file"),
-        (archive({"content.xml": ODF})[:-30], "a.odt is damaged, or is no .odt file"),
-        (archive({"other.xml": ODF}), "a.odt holds no part with text, so it is no .odt file"),
+        (b"no zip", "a.odt is damaged, or is not a .odt file"),
+        (archive({"content.xml": ODF})[:-30], "a.odt is damaged, or is not a .odt file"),
+        (archive({"other.xml": ODF}), "a.odt has no part with text, so it is not a .odt file"),
         (archive({"content.xml": "<a>"}), "content.xml of a.odt: The XML is malformed: <a> at"),
         (archive({"content.xml": b"\xff"}), "content.xml of a.odt must be UTF-8"),
     ],

@@ -72,12 +72,15 @@ def test_a_catalog_is_read_as_it_declares_and_written_as_utf_8() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"oui\xe9.", r"a.txt must be UTF-8, .* but byte 4 \(0xe9\) does not fit UTF-8"),
+        (b"oui\xe9.", r"a.txt must be UTF-8, .* but byte 4 \(0xe9\) is invalid in UTF-8"),
         ("a".encode("utf-32"), "a.txt must be UTF-8, .* but begins with the mark of UTF-32"),
-        (b"\xff\xfea\x00b", r"byte 5 \(0x62\) does not fit UTF-16-LE"),
+        (b"\xff\xfea\x00b", r"byte 5 \(0x62\) is invalid in UTF-16-LE"),
+        ("oui".encode("utf-16-le"), "a.txt must be text, but character 2 is NUL, so it looks like"),
+        ("oui".encode("utf-16-be"), "character 1 is NUL, .* looks like UTF-16 without a byte orde"),
+        ("a\0".encode("utf-16"), r"a.txt must be text, but character 2 is NUL\. Remove it\."),
     ],
 )
-def test_another_encoding_is_refused_with_the_first_wrong_byte(data: bytes, words: str) -> None:
+def test_another_encoding_is_refused_with_the_first_wrong_place(data: bytes, words: str) -> None:
     with pytest.raises(DataError, match=words):
         decode("a.txt", data)
 

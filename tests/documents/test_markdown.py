@@ -11,7 +11,7 @@ from heed.translate.result import Translation
 
 PIECES = (
     "a |b|**|*|_|`|```|[|](|](x)|]|!|\n|\n\n|    |  |> |- |1. |# |<b>|</b>|<!--|-->|:|~~|\\|---"
-    "|===|\t|&amp;"
+    "|===|\t|&amp;| {#a}|{:.a}"
 )
 SOUP = st.lists(st.sampled_from([*PIECES.split("|"), "|", "|-|"]), max_size=16).map("".join)
 
@@ -80,6 +80,40 @@ def test_indented_lines_of_a_list_are_no_code() -> None:
     assert texts("- a\n\n      b\n") == ["a", "b"]
 
 
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        " {#dog}",
+        "  {.big}  ",
+        " {#dog .big key=value other='two words' data-x=\"y\"}",
+        " {: #dog .big }",
+        " {-}",
+        "{#dog}",
+        " ## {#dog}",
+        " {#dog} ##",
+    ],
+)
+def test_the_attributes_of_a_heading_are_kept(attributes: str) -> None:
+    assert texts(f"# A dog{attributes}\n") == ["A dog"]
+    assert shout(f"> ## A *dog*{attributes}\r\ntext {{#b}}") == (
+        f"> ## A *DOG*{attributes}\r\nTEXT {{#B}}"
+    )
+    if "##" not in attributes:
+        page = f"One\ndog{attributes}\n---\n"
+        assert (texts(page), shout(page)) == (["One dog"], f"ONE DOG{attributes}\n---\n")
+
+
+def test_the_attributes_of_a_block_are_kept() -> None:
+    page = "# A dog\n{: .no_toc }\n\nIt runs.\n{: #run}\n"
+    assert texts(page) == ["A dog", "It runs."]
+    assert shout(page) == "# A DOG\n{: .no_toc }\n\nIT RUNS.\n{: #run}\n"
+
+
+@pytest.mark.parametrize("text", ["a {name}", "a \\{#b}", "a ${b=1}", "a {#b", "a {#b} c", "{b c}"])
+def test_braces_that_are_no_attributes_are_text(text: str) -> None:
+    assert texts(f"# {text}\n") == [text.replace("\\", "")]
+
+
 def test_footnotes_are_texts() -> None:
     page = "See[^1].\n\n[^1]: A note\n    goes on.\n[^b-c]: Another.\n\n    And more.\n\nafter\n"
     assert texts(page) == ["See", "A note goes on.", "Another.", "And more.", "after"]
@@ -132,7 +166,15 @@ def test_nothing_that_a_model_says_becomes_a_mark(said: str, written: str) -> No
     ["*", "**a", "[", "](", "`", "``a", "<a ", "<!--", "> ", "- ", "|", "a\n", "![", "\\", "_a"],
 )
 def test_hostile_files_take_one_pass(unit: str) -> None:
-    page = unit * (50_000 // len(unit))
+    require_one_pass(unit * (50_000 // len(unit)))
+
+
+@pytest.mark.parametrize("page", [f"# a{' ' * 50_000}b", f"# a {{{'#a ' * 20_000}}}"])
+def test_long_headings_take_one_pass(page: str) -> None:
+    require_one_pass(page)
+
+
+def require_one_pass(page: str) -> None:
     assembly = split_markdown(page)
     assert assembly.join([Translation(text=s.text) for s in assembly.segments]) == page
 

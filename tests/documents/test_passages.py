@@ -12,7 +12,8 @@ from heed.translate.result import Translation
 
 # Much of what separates, so that hypothesis meets it.
 PROSE = (
-    st.text(st.sampled_from("ab.?! \t\n\r\v\f\x1c\x85\u2028\u2029\xa0\u3000。中-*>😀1")) | st.text()
+    st.text(st.sampled_from("ab.?! \t\n\r\v\f\x1c\x85\u2028\u2029\xa0\u3000。中-*>()😀1"))
+    | st.text()
 )
 
 
@@ -77,6 +78,53 @@ def test_list_marks_are_kept_from_the_model() -> None:
 
 
 @pytest.mark.parametrize(
+    "mark",
+    [
+        "1. ",
+        "10) ",
+        "1999. ",
+        "1.) ",
+        "1.2. ",
+        "(1) ",
+        "a) ",
+        "a. ",
+        "(b)\t",
+        "б) ",
+        "- 1. ",
+        "1) a) ",
+    ],
+)
+@pytest.mark.parametrize("mode", MODES[:2])
+def test_numbers_and_letters_of_lists_are_kept_from_the_model(mark: str, mode: str) -> None:
+    passage = split_passage(f"{mark}A man runs.\n\n  {mark}FC Köln", mode)
+    assert texts(passage) == ["A man runs.", "FC Köln"]
+    assert passage.between == [mark, f"\n\n  {mark}", ""]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "A. Smith runs",
+        "I. Newton fell",
+        "г. Москва",
+        "z. B. das",
+        "e. g. this",
+        "1.2 A",
+        "1.A",
+        "Ab) c",
+    ],
+)
+def test_initials_abbreviations_and_decimals_are_no_list_marks(line: str) -> None:
+    assert texts(split_passage(line)) == [line]
+
+
+def test_a_number_within_a_line_is_no_list_mark() -> None:
+    assert texts(split_passage("He won. 2. Mai\n2. Mai")) == ["He won.", "2. Mai", "Mai"]
+    assert texts(split_passage("你好。1. a")) == ["你好。", "1. a"]
+    assert texts(split_passage("He won.\n 2. May", "nonewlines")) == ["He won.", "May"]
+
+
+@pytest.mark.parametrize(
     "text", ["", " \n", "😀😀😀", "…", "48,213.50 €", "12:30", "https://a.org/b?c=d", "a.b@c.org"]
 )
 def test_what_has_no_words_is_not_translated(text: str) -> None:
@@ -101,7 +149,7 @@ def test_an_unknown_mode_is_refused() -> None:
 
 
 def test_many_separators_take_one_pass() -> None:
-    for unit in ("\n", " ", "\t", ".", "a\n", "- ", "\r", "。"):
+    for unit in ("\n", " ", "\t", ".", "a\n", "- ", "\r", "。", "1. ", "1.", "a) ", "("):
         text = unit * (100_000 // len(unit))
         for mode in MODES:
             assert joined(split_passage(text, mode)) == text

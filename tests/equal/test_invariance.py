@@ -111,9 +111,9 @@ CONVOLUTIONAL: dict[str, dict[str, Any]] = {
     "conv, no positions, no bias": {"family": "conv", "positions": "none", "bias": False},
 }
 MASKED_AFTER: dict[str, dict[str, Any]] = {
-    "masked behind the softmax": {"mask": "after"},
-    "decoder, masked behind the softmax": {"family": "decoder", "mask": "after"},
-    "conv, masked behind the softmax": {"family": "conv", "mask": "after"},
+    "masked after the softmax": {"mask": "after"},
+    "decoder, masked after the softmax": {"family": "decoder", "mask": "after"},
+    "conv, masked after the softmax": {"family": "conv", "mask": "after"},
 }
 """Equal but for rounding: what is forbidden takes part in the sum of the softmax."""
 EXACT = {**MODELS, **RECURRENT, **DECODER_ONLY, **CONVOLUTIONAL}

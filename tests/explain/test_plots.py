@@ -113,7 +113,7 @@ def test_arrays_that_do_not_fit_their_labels_are_refused() -> None:
         plots.similarity_matrix([1, 2, 3])
     with pytest.raises(DataError, match=r"must be \(n_layers, n_heads, q_len, k_len\), but are"):
         plots.attention_grid(WEIGHTS[0], ROWS, COLUMNS)
-    with pytest.raises(DataError, match="parent of branch 0 must stand in front of it, but is 4."):
+    with pytest.raises(DataError, match="parent of branch 0 must come before it, but is 4."):
         plots.beam_tree([Branch(4, "a", 0.0)])
 
 

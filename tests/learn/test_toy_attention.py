@@ -17,7 +17,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "linear": {"attention": "linear"},
     "favor": {"attention": "favor", "n_features": 64},
     "window": {"window": 3},
-    "masked behind the softmax": {"mask": "after"},
+    "masked after the softmax": {"mask": "after"},
     "decoder, linear": {"family": "decoder", "n_layers": 4, "attention": "linear"},
     "decoder, favor": {"family": "decoder", "n_layers": 4, "attention": "favor", "n_features": 64},
     "decoder, window": {"family": "decoder", "n_layers": 4, "window": 3},

@@ -144,8 +144,8 @@ def test_missing_vocabulary_size_is_named(key: str) -> None:
         ),
         (
             {"positions": "absolute", "normalize_positions": True},
-            "model.normalize_positions needs positions that are one of sinusoidal, "
-            "sinusoidal_halves, seed1, but they are absolute. Set model.normalize_positions = "
+            "model.normalize_positions needs model.positions to be one of sinusoidal, "
+            "sinusoidal_halves, seed1, but it is absolute. Set model.normalize_positions = "
             "false.",
         ),
         (
@@ -205,7 +205,7 @@ def test_heads_need_not_divide_the_width_when_both_head_widths_are_given() -> No
 
 
 def test_heads_without_an_output_projection_must_fill_the_width() -> None:
-    with pytest.raises(ConfigError, match=r"the heads must have model.d_model \(256\) numbers"):
+    with pytest.raises(ConfigError, match=r"model.d_v must be model.d_model \(256\), but is"):
         ModelConfig(src_vocab_size=9, tgt_vocab_size=9, d_v=32, output_projection=False)
 
 
@@ -219,9 +219,9 @@ def test_a_window_before_and_a_mask_behind_the_softmax_contradict_each_other() -
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"attention": "favor", "window": 8}, "model.window needs the keys of single positions"),
+        ({"attention": "favor", "window": 8}, "model.window needs the keys of individual"),
         ({"attention": "linear", "mask": "after"}, "model.mask = after is for weights of a softm"),
-        ({"attention": "linear", "attention_dropout": 0.1}, "model.attention_dropout drops single"),
+        ({"attention": "linear", "attention_dropout": 0.1}, "model.attention_dropout drops indiv"),
         ({"attention": "linear", "positions": "rotary"}, "Set model.attention = favor, or model."),
         ({"attention": "linear", "positions": "shaw"}, "shaw positions add to the scores of a sof"),
         ({"attention": "favor", "positions": "alibi"}, "alibi positions add to the scores of a so"),
@@ -247,7 +247,7 @@ def test_a_summary_says_how_heads_attend() -> None:
     config = ModelConfig(src_vocab_size=9, tgt_vocab_size=9, window=8)
     assert config.summary().endswith("heads of softmax attention within 8 positions")
     config = ModelConfig(src_vocab_size=9, tgt_vocab_size=9, mask="after")
-    assert config.summary().endswith("heads of softmax attention masked behind the softmax")
+    assert config.summary().endswith("heads of softmax attention masked after the softmax")
 
 
 def test_convolutions_leave_no_place_for_another_way_to_read_the_target() -> None:

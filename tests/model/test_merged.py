@@ -130,7 +130,7 @@ def test_it_has_one_attention_less_than_two_sublayers(tiny: Callable[..., Transf
 @pytest.mark.parametrize(
     ("config", "changes", "words"),
     [
-        (ModelConfig, {"positions": "rotary"}, "rotary positions turn a query for all its keys"),
+        (ModelConfig, {"positions": "rotary"}, "rotary positions rotate a query once for all"),
         (
             ModelConfig,
             {"decoder_self": "ssru"},

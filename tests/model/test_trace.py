@@ -167,7 +167,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "rotary": {"positions": "rotary"},
     "shaw": {"positions": "shaw"},
     "alibi": {"positions": "alibi"},
-    "masked behind the softmax": {"mask": "after"},
+    "masked after the softmax": {"mask": "after"},
     "linear": {"attention": "linear"},
     "favor": {"attention": "favor", "n_features": 8},
     "cosine": {"attention": "cosine"},
@@ -234,7 +234,7 @@ def test_an_edit_may_return_numpy_and_must_return_a_tensor(
     ):
         model(SRC, TGT_IN)
     not_edits: Any = None
-    with pytest.raises(UsageError, match="edits must be functions"), editing(model, not_edits):
+    with pytest.raises(UsageError, match="edits must map tensor names"), editing(model, not_edits):
         pass
 
 

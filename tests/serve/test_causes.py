@@ -123,9 +123,13 @@ def test_importance_attribution_and_lens(serve: Serve, en_de: str, translator: T
         ([{"kind": "head", "head": 1}], 400, "attention is missing"),
         ([{"kind": "layer", "name": "decoder.9"}], 400, "no layers named decoder.9; did you mean"),
         ([{"kind": "layer", "name": "encoder.0", "scale": "x"}], 400, "scale must be a number"),
-        ([{"kind": "patch", "name": "memory", "trace": "x"}], 404, "not kept any more"),
+        ([{"kind": "patch", "name": "memory", "trace": "x"}], 404, "no longer kept"),
         ("encoder", 400, "changes must be a list of objects"),
-        ([{"kind": "layer", "name": "encoder.0"}] * 257, 400, "changes may be 256 at most"),
+        (
+            [{"kind": "layer", "name": "encoder.0"}] * 257,
+            400,
+            "changes must have at most 256 entries",
+        ),
     ],
 )
 def test_a_wrong_change_is_refused(

@@ -63,7 +63,7 @@ def test_an_address_that_cannot_be_bound_is_refused(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("heed.serve.listening.socket.socket.bind", refuse, raising=False)
     error = 13
-    with pytest.raises(ConfigError, match="Port 80 needs the rights of the administrator"):
+    with pytest.raises(ConfigError, match="Port 80 needs administrator rights"):
         open_sockets(Listen(port=80))
     error = 5
     with pytest.raises(ConfigError, match="127.0.0.1 port 80: not this time"):

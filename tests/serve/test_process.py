@@ -105,7 +105,7 @@ def test_a_request_that_never_ends_is_cut_off_and_the_exit_code_says_so(en_de: s
         program.ask("/health")
         program.signal(signal.SIGTERM)
         assert program.wait() == 1
-        assert "requests were still in work 0.5 s after the signal" in program.lines[-1]
+        assert "requests were still unanswered 0.5 s after the signal" in program.lines[-1]
 
 
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])

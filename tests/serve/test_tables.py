@@ -115,7 +115,7 @@ def test_states_over_http_are_those_of_python(serve: Serve, en_de: str, side: st
         ("positions?length=0", 400, "length must be a whole number from 1 to 1024."),
         ("embeddings/neighbors?piece=zzzz", 400, "has no vector of 'zzzz'"),
         ("embeddings/analogy?word=zzzz&minus=a&plus=a", 400, "has no vector of 'zzzz'"),
-        ("embeddings/states/none", 404, "This trace is not kept any more"),
+        ("embeddings/states/none", 404, "This trace is no longer kept"),
     ],
 )
 def test_what_cannot_be_shown_is_refused(

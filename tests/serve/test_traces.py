@@ -115,4 +115,4 @@ def test_a_translation_of_each_sentence_is_needed(serve: Serve, en_de: str) -> N
         asked = ASKED | {"text": text, "translation": translation}
         answer = client.post("/api/v1/trace", json=asked)
         assert answer.status_code == 400
-        assert "one text for each text" in answer.json()["error"]["sentence"]
+        assert "one entry for each text" in answer.json()["error"]["sentence"]

@@ -150,6 +150,13 @@ def test_tags_and_fields_stay_beside_changed_words(kind: str, seed: int) -> None
         assert changed.count(span) == 1
 
 
+@given(st.sampled_from(sorted(KINDS)), SEEDS)
+def test_numbers_with_an_exponent_or_raised_digits_are_not_disturbed(kind: str, seed: int) -> None:
+    spans = ("1.2e-5", "10²", "x²", "2½")
+    changed = disturb(f"The man has {' balls and '.join(spans)} of them.", kind, random(seed))
+    assert [changed.count(span) for span in spans] == [1, 1, 1, 1]
+
+
 @given(st.sampled_from(sorted(SPANS)), SEEDS)
 def test_an_invented_span_is_in_normal_form_and_found(kind: str, seed: int) -> None:
     span = invent_span(kind, random(seed))

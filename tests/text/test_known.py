@@ -111,7 +111,7 @@ def test_it_is_written_and_read(known: KnownWords) -> None:
     for name in ("letters", "has_names", "scripts", "begins_large", "limits"):
         assert getattr(again, name) == getattr(known, name)
     for broken in (b"", b"{}\n1234", known.to_bytes()[:-1], b"\xff\n"):
-        with pytest.raises(FormatError, match=r"words\.dat does not hold known words"):
+        with pytest.raises(FormatError, match=r"words\.dat is not in heed's format"):
             KnownWords.from_bytes(broken, "words.dat")
 
 

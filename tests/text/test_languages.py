@@ -40,5 +40,5 @@ def test_a_language_code_is_letters_digits_and_two_signs(code: str) -> None:
     "code", ["", "a\tb", "de\n", " de", "../de", "x" * 36, "\x1b[31m", "1", "-de", "日本", "d.e"]
 )
 def test_what_cannot_be_a_language_code_is_refused(code: str) -> None:
-    with pytest.raises(ConfigError, match=r"^a language code must be letters, .* but is '.*'\.$"):
+    with pytest.raises(ConfigError, match=r"^a language code, .* but is '.*'\.$"):
         require_language(code)

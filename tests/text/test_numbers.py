@@ -39,6 +39,14 @@ NBSP, NARROW = "\u00a0", "\u202f"
         ("3.5 km", "en", "de", "3,5 km"),
         ("2.4GHz", "en", "fr", "2,4GHz"),
         ("EUR 1,000", "en", "de", "EUR 1.000"),
+        ("1.2e-5 m", "en", "de", "1,2e-5 m"),
+        ("1.5E+10", "en", "fr", "1,5E+10"),
+        ("1,234.5e3", "en", "de", "1.234,5e3"),
+        ("1,5e3-2,5e3", "de", "en", "1.5e3-2.5e3"),
+        ("6.02×10²³", "en", "de", "6,02×10²³"),
+        ("1.5x10^-5", "en", "de", "1,5x10^-5"),
+        ("1,234² m", "en", "de", "1.234² m"),
+        ("3.5⁻² m²", "en", "de", "3,5⁻² m²"),
     ],
 )
 def test_a_number_in_another_language(number: str, source: str, target: str, expected: str) -> None:
@@ -65,6 +73,10 @@ def test_a_number_in_another_language(number: str, source: str, target: str, exp
         ("1,234.50", "en", "xx"),
         ("1,234.50", "", "de"),
         ("1,234.50", "en", "en-GB"),
+        ("1e5", "en", "de"),
+        ("10²", "en", "de"),
+        ("2½", "en", "de"),
+        ("1e5.3e2", "en", "de"),
         ("no number", "en", "de"),
     ],
 )
@@ -103,7 +115,7 @@ def test_there_and_back_is_the_same_number(number: object, lang: str, unit: str)
     assert localize(digits, lang, "en") == text
 
 
-@given(st.text(alphabet="0123456789.,-+$€%kmx/: \u00a0", min_size=1, max_size=15))
+@given(st.text(alphabet="0123456789²½eE^.,-+$€%kmx/: \u00a0", min_size=1, max_size=15))
 def test_no_digit_is_lost(number: str) -> None:
     there = localize(number, "en", "fr")
     assert [sign for sign in there if sign.isdigit()] == [sign for sign in number if sign.isdigit()]

@@ -43,7 +43,14 @@ def test_what_stands_on_one_side_only_is_not() -> None:
 
 @pytest.mark.parametrize(
     ("src", "tgt"),
-    [("1,234.50 €", "1.234,50 €"), ("25%", "25 %"), ("$50", "50 $"), ("2 men", "2 Männer")],
+    [
+        ("1,234.50 €", "1.234,50 €"),
+        ("25%", "25 %"),
+        ("$50", "50 $"),
+        ("2 men", "2 Männer"),
+        ("1.2e-5 m", "1,2e-5 m"),
+        ("10² men", "10² Männer"),
+    ],
 )
 def test_numbers_are_shared_however_a_language_writes_them(src: str, tgt: str) -> None:
     assert [span.kind for span in shared_spans(src, tgt, RULES)] == ["number"]

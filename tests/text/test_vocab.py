@@ -372,7 +372,7 @@ def test_a_size_without_room_for_bytes_is_refused(kind: Kind) -> None:
 
 @pytest.mark.parametrize("code", ["", "d e", "<de>", "de>", "-de", "дe"])
 def test_a_malformed_language_code_is_refused(code: str) -> None:
-    with pytest.raises(ConfigError, match=r"language code must be letters.* but is"):
+    with pytest.raises(ConfigError, match=r"language code, .* but is"):
         train_vocab(["a"], size=300, languages=[code])
 
 
@@ -459,8 +459,8 @@ def foreign(tmp_path: Path, **options: Any) -> Path:
         ({"pad_id": -1}, "must have control symbols for padding"),
         ({"byte_fallback": False}, "must have a piece for each of the 256 bytes"),
         ({"user_defined_symbols": ["\ufdd0"]}, r"must not have the noncharacter U\+FDD0"),
-        ({"normalization_rule_name": "nmt_nfkc"}, "must give every text back unchanged"),
-        ({"remove_extra_whitespaces": True}, "must give every text back unchanged"),
+        ({"normalization_rule_name": "nmt_nfkc"}, "must reproduce every text unchanged"),
+        ({"remove_extra_whitespaces": True}, "must reproduce every text unchanged"),
         ({"user_defined_symbols": ["<s"]}, None),
         ({"add_dummy_prefix": False}, None),
     ],

@@ -61,7 +61,7 @@ class Disk:
 
 WORDS = {
     errno.ENOSPC: r"cannot write .*: No space left on device\. .*bytes are free\. Make room",
-    errno.EROFS: r"Read-only file system\. Choose a folder that this user may write to\.",
+    errno.EROFS: r"Read-only file system\. Choose a writable folder\.",
     errno.EIO: r"Input/output error",
 }
 
@@ -104,7 +104,7 @@ def test_a_folder_that_vanishes_is_no_silent_success(tmp_path: Path, small_run: 
         if event["kind"] == "step" and event["step"] == 6:
             shutil.rmtree(out)
 
-    with pytest.raises(RunError, match="it was moved or removed while its run was going on"):
+    with pytest.raises(RunError, match="it was moved or removed during the run"):
         small_run(out, on=remove, **EXACT)
     assert not (out / "checkpoints").exists()
 

@@ -211,8 +211,8 @@ def test_fill_in_words(masked_run: Path, call: Call) -> None:
     [
         ("good\n", "line 1 must be a label, a tab and a text, but is 'good'"),
         ("good\ta film\nbad\t\n", "line 2 must be a label, a tab and a text"),
-        ("good\ta film\ngood\ta song\n", "must hold texts with two labels at least, but has 1"),
-        ("", "must hold texts with two labels at least, but has 0"),
+        ("good\ta film\ngood\ta song\n", "must hold texts with at least two labels, but has 1"),
+        ("", "must hold texts with at least two labels, but has 0"),
     ],
 )
 def test_labeled_text_that_cannot_be_used_is_an_error_in_words(
@@ -568,7 +568,7 @@ def test_a_trace_of_a_classifier_ends_with_its_labels(
         assert trace.node("states").axes == ("text", "d_model")
         trace.save(tmp_path / "trace.safetensors")
         assert read_trace(tmp_path / "trace.safetensors").labels == trace.labels
-    with pytest.raises(UsageError, match="text must be a text, but is None"):
+    with pytest.raises(UsageError, match="text must be a string, but is None"):
         classifier.trace(None)
 
 
@@ -582,8 +582,8 @@ def test_inspect_shows_models_that_write_nothing(
     assert code == 0
     assert out.splitlines()[-1].split()[0] == "log_probs"
     for flags, words in (
-        (("--probabilities",), "heed fill has its probabilities"),
-        (("a word", "--steps"), "writes no text, so give no TRANSLATION"),
+        (("--probabilities",), "use heed fill for its probabilities"),
+        (("a word", "--steps"), "does not generate text: leave out TRANSLATION"),
     ):
         code, _, error = call("inspect", "-m", str(masked_run), "the <mask> sat", *flags)
         assert code == 2

@@ -266,7 +266,10 @@ def test_int8_generates_without_torch(
         (["generate", "-m", "RUN", "-", "-"], "read once, but is given twice"),
         (["translate", "-m", "RUN", "x"], "is a language model. Use heed generate"),
         (["train", "--task", "lm", "--out", "o"], "Give text to learn from: --text FILE"),
-        (["train", "--task", "lm", "--src", "a", "--out", "o"], "--src is for another task"),
+        (
+            ["train", "--task", "lm", "--src", "a", "--out", "o"],
+            "--src cannot be used with --task lm",
+        ),
         (["train", "--text", "TEXT", "--out", "o"], "give --task lm or mlm too"),
         (["train", "--task", "lm", "--text", "-", "--out", "o"], "--text must be a file"),
         (["quantize", "RUN", "--shortlist"], "--shortlist is for a model that was trained with"),
@@ -274,7 +277,7 @@ def test_int8_generates_without_torch(
         (["evaluate", "--text", "TEXT"], "Give the model: -m RUN"),
         (
             ["evaluate", "-m", "RUN", "--text", "TEXT", "--ref", "a"],
-            "judged without --src, --ref and --hyp",
+            "cannot be combined with --src, --ref or --hyp",
         ),
         (
             ["train", "--task", "lm", "--text", "TEXT", "--out", "o", "model.family=rnn"],
@@ -300,7 +303,7 @@ def test_a_translator_is_no_language_model(tmp_path: Path, small_run: Any) -> No
 
 @pytest.mark.parametrize("prompts", ["text", [1]])
 def test_prompts_are_a_list_of_texts(model: LanguageModel, prompts: Any) -> None:
-    with pytest.raises(UsageError, match="prompts must be a list of texts"):
+    with pytest.raises(UsageError, match="prompts must be a list of strings"):
         model.generate(prompts)
 
 

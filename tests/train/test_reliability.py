@@ -250,7 +250,7 @@ def test_a_changed_setting_is_refused_by_its_name_unless_it_may_change(
     if is_welcome:
         assert not small_run(tmp_path / "run", stop_at=4, **{key: value})[0].was_finished
         return
-    with pytest.raises(RunError, match=f"training.{key} = .*, but is now asked for {value}"):
+    with pytest.raises(RunError, match=f"training.{key} = .*, but this command sets {value}"):
         small_run(tmp_path / "run", **{key: value})
 
 

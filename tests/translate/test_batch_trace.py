@@ -169,7 +169,7 @@ def test_a_batch_file_with_too_many_sentences_is_refused(
         sentences=[*batch.sentences, batch.sentences[0]], nodes=batch.nodes, tensors=batch.tensors
     )
     damaged.save(tmp_path / "damaged.safetensors")
-    with pytest.raises(FormatError, match="description does not fit"):
+    with pytest.raises(FormatError, match="description does not match"):
         read_trace(tmp_path / "damaged.safetensors")
 
 

@@ -8,6 +8,7 @@ from heed.text.known import KnownWords
 from heed.text.protected import Rules
 from heed.text.slots import SLOT_PIECES
 from heed.text.vocab import Vocab, train_vocab
+from heed.translate.glossary.glossary import Glossary
 from heed.translate.lines import Line
 from heed.translate.translator import Translator
 
@@ -63,3 +64,15 @@ def test_without_rules_or_slots_no_name_is_protected(vocab: Vocab, known: KnownW
     plain.known_words = known
     (chunk,) = make_translator(plain, 0).reader.parts(Line(line), 0, [])
     assert chunk.source is None
+
+
+def test_a_name_that_is_a_term_of_the_glossary_is_translated(translator: Translator) -> None:
+    glossary = Glossary.of({"Trondvik": "Drontheim", "Слово": "Wort"})
+    line = "The dog of Trondvik reads Vandar."
+    (chunk,) = translator.reader.parts(Line(line, glossary=glossary), 0, [])
+    assert chunk.source is not None
+    assert [span.text for span in chunk.source.spans] == ["Vandar"]
+    named, written = translator.translate([line, "The Слово Пример sleeps."], glossary=glossary)
+    assert "Drontheim" in named.text and "Trondvik" not in named.text
+    assert named.text.count("Vandar") == 1
+    assert "Wort" in written.text and "Слово" not in written.text

@@ -13,9 +13,11 @@ from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
 from heed.text.extend import with_controls
 from heed.text.normalize import normalize
-from heed.text.protected import Rules, find_spans
+from heed.text.protected import Rules, find_spans, with_things
 from heed.text.slots import SLOT_PIECES
 from heed.text.vocab import Vocab, train_vocab
+from heed.translate.protect import Draft, links_of, restore
+from heed.translate.source import make_source
 from heed.translate.translator import Translator
 
 SENTENCES = [
@@ -152,3 +154,68 @@ def test_spans_survive_a_model_without_slots(plain: Translator, way: str, source
 @given(source=lines())
 def test_spans_survive_a_model_with_slots(slotted: Translator, way: str, source: str) -> None:
     require_kept(slotted, source, **WAYS[way])
+
+
+def restored(line: str, written: str, names: tuple[str, ...] = ()) -> str:
+    """What becomes of the text that a model wrote for a line; spans that it has are found."""
+    places = [(line.index(name), line.index(name) + len(name)) for name in names]
+    rules = Rules.default()
+    spans = with_things(find_spans(line, rules), places, "name")
+    source = make_source(line, spans, rules, None)
+    marks = [
+        (written.index(span.text), written.index(span.text) + len(span.text), index)
+        for index, span in enumerate(source.spans)
+        if span.text in written
+    ]
+    draft = Draft(source=source, text=written, marks=tuple(sorted(marks)), tokens=[written])
+    return restore(draft, links_of(draft, [source.read], None), is_aligned=True).text
+
+
+@pytest.mark.parametrize(
+    ("line", "written", "expected"),
+    [
+        ("He holds 👍 and ❤️ balls.", "Er hält ❤️ Bälle.👍", "Er hält ❤️ Bälle. 👍"),
+        ("Run at 12:30 now.", "Lauf.12:30", "Lauf. 12:30"),
+        ("{x} runs <b>so</b>.", "Es rennt,{x}:<b>so</b>.", "Es rennt, {x}: <b>so</b>."),
+        ("at {h}:{m}, or (%s)", "um {h}:{m} oder (%s)", "um {h}:{m} oder (%s)"),
+        ("ends.%s", "endet.%s", "endet.%s"),
+        ("He holds 👍 balls.", "他拿着球.👍", "他拿着球.👍"),
+    ],
+)
+def test_a_span_after_a_mark_is_spaced_as_in_the_source(
+    line: str, written: str, expected: str
+) -> None:
+    assert restored(line, written) == expected
+
+
+@pytest.mark.parametrize("mark", [".", ",", "!", "?", ";", ":", '"', ")"])
+def test_no_blank_comes_between_a_name_and_a_mark(mark: str) -> None:
+    line = "A man named Xanthor runs."
+    assert restored(line, f"Da rennt Xanthor{mark}", ("Xanthor",)) == f"Da rennt Xanthor{mark}"
+    assert restored(line, f"Da rennt Xanthors{mark}", ("Xanthor",)).count("Xanthor ") == 1
+
+
+def test_a_name_beside_another_span_stays_in_its_place() -> None:
+    line = "Xanthor runs at 12:30."
+    assert restored(line, "Um 12:30 Xanthor.", ("Xanthor",)) == "Um 12:30 Xanthor."
+
+
+@pytest.mark.parametrize(
+    ("line", "written", "expected"),
+    [
+        ("Dogs run 👍 now.", "Dogs run now.", "Dogs run 👍 now."),
+        ("Dogs run 👍.", "Dogs run.", "Dogs run 👍."),
+        ("Dogs run (👍) now.", "Dogs run () now.", "Dogs run (👍) now."),
+        ("Dogs run👍 now.", "Dogs run now.", "Dogs run👍 now."),
+        ("狗跑👍。", "Dogs run.", "Dogs run 👍."),
+        ("Dogs run 👍.", "狗跑。", "狗跑👍。"),
+    ],
+)
+def test_a_span_that_is_put_in_is_spaced_as_in_the_source(
+    line: str, written: str, expected: str
+) -> None:
+    assert restored(line, written) == expected
+
+
+def test_a_span_in_place_of_a_word_is_spaced_as_the_word() -> None:
+    assert restored('Dogs run "12" now.', 'Dogs run "zwölf" now.') == 'Dogs run "12" now.'

@@ -190,6 +190,17 @@ def test_terms_stand_in_the_answers_of_every_kind_of_search(
     assert "dackel" in found.text.casefold()
 
 
+def test_terms_stand_in_the_alternatives_too(translator: Translator) -> None:
+    options: dict[str, Any] = {"beam_size": 4, "n_best": 4, "max_length": 30}
+    found = translator.translate(["the dog", "near the man"], glossary=GLOSSARY, **options)
+    assert len(found[0].alternatives) == 3
+    for one in (found[0], *found[0].alternatives):
+        is_doubted = any(doubt.kind == "glossary_not_placed" for doubt in one.doubts)
+        assert ("dackel" in one.text.casefold()) != is_doubted
+    assert any("dackel" in one.text.casefold() for one in found[0].alternatives)
+    assert found[1] == translator.translate(["near the man"], **options)[0]
+
+
 def test_the_answer_to_a_line_does_not_depend_on_the_others(translator: Translator) -> None:
     texts = ["the dog", "a log and the house", "no term here", "the old man"]
     together = translator.translate(texts, glossary=GLOSSARY, max_length=30)
@@ -200,6 +211,13 @@ def test_the_answer_to_a_line_does_not_depend_on_the_others(translator: Translat
 def test_lines_without_terms_are_what_they_are_without_a_glossary(translator: Translator) -> None:
     texts = ["near the man", "12 (see)"]
     assert translator.translate(texts, glossary=GLOSSARY) == translator.translate(texts)
+
+
+def test_a_line_with_an_empty_glossary_has_no_terms(translator: Translator) -> None:
+    without = Line("the dog", glossary=Glossary.empty())
+    found = translator.translate([without, "the dog"], glossary=GLOSSARY, max_length=30)
+    assert found[0] == translator.translate(["the dog"], max_length=30)[0]
+    assert found[0].text != found[1].text
 
 
 def test_a_line_may_have_a_glossary_of_its_own(translator: Translator) -> None:

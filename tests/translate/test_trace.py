@@ -157,7 +157,7 @@ def test_a_saved_trace_is_read_as_it_was(translator: Translator, tmp_path: Path)
 
 def test_other_files_are_no_traces(translator: Translator, tmp_path: Path) -> None:
     assert translator.twin is not None
-    with pytest.raises(FormatError, match="is no trace of heed"):
+    with pytest.raises(FormatError, match="is not a trace written by heed"):
         read_trace(translator.twin.folder / "model.safetensors")
 
 
@@ -168,7 +168,7 @@ def test_a_damaged_description_is_an_error_in_words(tmp_path: Path, description:
     metadata = {"format": FORMAT, "trace": description}
     path = tmp_path / "trace.safetensors"
     path.write_bytes(encode_tensors({"x": np.zeros(1, np.float32)}, metadata=metadata))
-    with pytest.raises(FormatError, match="is damaged: its description does not fit"):
+    with pytest.raises(FormatError, match="is damaged: its description does not match"):
         read_trace(path)
 
 
@@ -218,5 +218,5 @@ def test_an_edit_without_effect_is_an_error(translator: Translator) -> None:
 
 def test_a_translator_without_a_folder_cannot_be_traced(translator: Translator) -> None:
     bare = Translator(translator.model, translator.src_vocab, translator.tgt_vocab)
-    with pytest.raises(UsageError, match="opened from a folder can be traced or edited"):
+    with pytest.raises(UsageError, match="loaded from a folder can be traced or edited"):
         bare.trace(LINES[0])

@@ -474,7 +474,7 @@ def test_a_model_of_one_language_refuses_another(translator: Translator) -> None
 def test_unknown_options_name_the_nearest() -> None:
     with pytest.raises(ConfigError, match="beam is not a decoding option; did you mean beam_size"):
         options_from(DecodeOptions(), {"beam": 3})
-    with pytest.raises(ConfigError, match=r"xyzzy is not a decoding option\. There are: beam_size"):
+    with pytest.raises(ConfigError, match=r"xyzzy is not a decoding option\. Options: beam_size"):
         options_from(DecodeOptions(), {"xyzzy": 3})
 
 
@@ -581,10 +581,10 @@ def test_translating_is_imported_without_torch() -> None:
     [
         (lambda t: t(b"abc"), "text must be a string or a list of strings, but is b'abc'."),
         (lambda t: t(None), "text must be a string or a list of strings, but is None."),
-        (lambda t: t(["a", None]), "text must be .* strings, but number 2 of them is None."),
-        (lambda t: t.translate([["a"]]), "texts must be .*, but number 1 of them is \\['a'\\]."),
+        (lambda t: t(["a", None]), "text must be .* strings, but item 2 is None."),
+        (lambda t: t.translate([["a"]]), "texts must be .*, but item 1 is \\['a'\\]."),
         (lambda t: t.translate(["a"], prefixes="x"), "prefixes must be a list .* but is 'x'. For"),
-        (lambda t: t.translate(["a"], prefixes=[None]), "prefixes must be .*number 1 of them is N"),
+        (lambda t: t.translate(["a"], prefixes=[None]), "prefixes must be .*item 1 is N"),
         (
             lambda t: t.translate(["a"], alternatives=-1),
             "alternatives must be .* from 0, but is -1",
@@ -603,7 +603,7 @@ def test_translating_is_imported_without_torch() -> None:
             lambda t: t.score(["abc"], "a"),
             "tgt must be a list of strings, but is 'a'. For one text",
         ),
-        (lambda t: t.score(["a"], [1]), "tgt must be a list of strings, but number 1 of them is 1"),
+        (lambda t: t.score(["a"], [1]), "tgt must be a list of strings, but item 1 is 1"),
         (lambda t: t.score([Line("a")], ["a"]), "src must be a list of strings, but number 1 of"),
         (lambda t: t.next_word("a", k=-1), "k must be a whole number from 1, but is -1."),
         (lambda t: t.next_word("a", k="2"), "k must be a whole number from 1, but is '2'."),
@@ -624,6 +624,11 @@ def test_translating_is_imported_without_torch() -> None:
         (lambda t: t.align("a", "b", heads=1), "heads must be a list of whole numbers, but is 1."),
         (lambda t: t.align("a", "b", heads="0"), "heads must be a list of whole .* but is '0'."),
         (lambda t: Line("a", prefix=None), "prefix must be a string, but is None."),
+        (lambda t: Line("a", target_lang=5), "target_lang must be a string, but is 5."),
+        (lambda t: Line("a", rules="x"), "rules must be Rules, but is 'x'. Make them: Rules.of"),
+        (lambda t: Line("a", localize_numbers=1), "localize_numbers must be True or .* but is 1."),
+        (lambda t: Line("a", keep_typos="x"), "keep_typos must be True or False, but is 'x'."),
+        (lambda t: Line("a", glossary={"a": "b"}), "glossary must be a Glossary, but is {'a': "),
         (lambda t: load(None), "folder must be the path of a model folder, but is None."),
         (lambda t: load(b"model"), "folder must be the path of a model folder, but is b'model'."),
         (lambda t: load("model", device=5), "device must be auto, cpu, cuda or cuda:N, but is 5."),

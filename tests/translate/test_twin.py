@@ -92,5 +92,5 @@ def test_threads_that_ask_at_once_get_one_twin(folder: Path) -> None:
 
 
 def test_without_a_folder_there_is_no_twin() -> None:
-    with pytest.raises(UsageError, match="opened from a folder can be traced or edited"):
+    with pytest.raises(UsageError, match="loaded from a folder can be traced or edited"):
         traceable(None)

@@ -64,7 +64,7 @@ class AlignmentHeads:
         """
         values = parse_json(data, where)
         if values.pop("format", None) != FORMAT or not _is_sound(values):
-            raise FormatError(f"{where} does not name alignment heads as heed writes them.")
+            raise FormatError(f"{where} is not in heed's format for alignment heads.")
         return cls(**(values | {"heads": tuple(values["heads"])}))
 
 

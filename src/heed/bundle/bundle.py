@@ -409,7 +409,7 @@ def read_config(data: bytes, where: Path) -> dict[str, Any]:
         if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
             raise FormatError(f"{where}: {key} must be a list of strings.")
     if (values.get("task") == "classify") != bool(values.get("labels")):
-        raise FormatError(f"{where}: a classifier has labels, and no other model has.")
+        raise FormatError(f"{where}: a classifier must have labels, and any other model must not.")
     return values
 
 
@@ -436,7 +436,9 @@ def _check_vocab(vocab: Vocab, config: AnyConfig, side: str, size: int, folder: 
         )
     in_vocab = (vocab.pad_id, vocab.bos_id, vocab.eos_id)
     if in_vocab != (config.pad_id, config.bos_id, config.eos_id):
-        raise FormatError(f"{folder}: the {side} vocabulary has other special ids than the model.")
+        raise FormatError(
+            f"{folder}: the {side} vocabulary and the model have different special ids."
+        )
 
 
 def _read_weights(
@@ -456,7 +458,7 @@ def _as_float32(tensor: NDArray[Any], name: str, where: Path) -> NDArray[np.floa
         with np.errstate(over="raise"):
             narrow = tensor.astype(np.float32, copy=False)
     except FloatingPointError:
-        raise FormatError(f"{where}: {name} holds a number beyond those of float32.") from None
+        raise FormatError(f"{where}: {name} holds a number out of float32's range.") from None
     narrow.flags.writeable = False
     return narrow
 

@@ -90,7 +90,7 @@ def _language_note(target_langs: Sequence[str]) -> Sequence[str]:
     if not target_langs:
         return ()
     return (
-        "The language wanted is said with each call, "
+        "Each call names the target language, "
         + " or ".join(f'`translator(text, target_lang="{code}")`' for code in target_langs)
         + ".",
         "",

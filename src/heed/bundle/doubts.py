@@ -96,12 +96,12 @@ class Judgment:
         """
         values = parse_json(files[DOUBTS], where / DOUBTS)
         if values.pop("format", None) != FORMAT or not _is_sound(values):
-            raise FormatError(f"{where / DOUBTS} holds no doubts as heed writes them.")
+            raise FormatError(f"{where / DOUBTS} is not in heed's format for doubts.")
         words = {}
         if DOUBT_WORDS in files:
             words = decode_tensors(files[DOUBT_WORDS], where / DOUBT_WORDS)
             if not _are_sound(words):
-                raise FormatError(f"{where / DOUBT_WORDS} holds no words as heed writes them.")
+                raise FormatError(f"{where / DOUBT_WORDS} is not in heed's format for words.")
         confidence = values.pop("confidence")
         return cls(
             **values

@@ -133,8 +133,8 @@ def _no_config(folder: Path) -> str:
 
 def _pickle_words(path: Path) -> str:
     return (
-        f"{path} is refused unread: files of this kind can run a program when they are opened. "
-        f"heed reads folders with {CONFIG} and {WEIGHTS} only."
+        f"{path} was not opened: files of this kind can run a program when they are opened. heed "
+        f"reads folders with {CONFIG} and {WEIGHTS} only."
     )
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from heed.disk.files import require_writable
 from heed.errors import FormatError, RunError, UsageError
 
 STANDARD = "-"
@@ -59,7 +60,8 @@ def require_replaceable(out: str, inputs: Iterable[str], *, is_forced: bool) -> 
 
     Raises:
         UsageError: an input is in the folder, or it is the current folder.
-        RunError: the folder holds something else, or a model and is not forced.
+        RunError: the folder holds something else, or a model and is not forced, or it cannot be
+            written.
     """
     from heed.bundle.find import CHECKPOINTS
 
@@ -69,13 +71,16 @@ def require_replaceable(out: str, inputs: Iterable[str], *, is_forced: bool) -> 
     if not target.exists():
         if os.path.islink(out):
             raise RunError(f"{out} is a link to {target}, which is missing. Use another --out.")
+        require_writable(target)
         return target
     if not target.is_dir():
         raise RunError(f"{out} must be a folder, but is not. Use another --out.")
     for path in inputs:
         real = Path(os.path.realpath(path))
+        if real.exists() and target.samefile(real):
+            raise UsageError(f"{out} is the input folder, which is read. Use another --out.")
         if any(parent.exists() and target.samefile(parent) for parent in (real, *real.parents)):
-            raise UsageError(f"{out} holds {path}, which is read. Use another --out.")
+            raise UsageError(f"{out} holds {path}, which this command reads. Use another --out.")
     if target.samefile("."):
         raise UsageError(
             f"{out} is the current folder, which cannot be replaced. Use another --out, or run the "
@@ -83,13 +88,14 @@ def require_replaceable(out: str, inputs: Iterable[str], *, is_forced: bool) -> 
         )
     if foreign := _foreign(target):
         raise RunError(
-            f"{out} must be a new folder, but holds {foreign}, which is not of a heed model. "
+            f"{out} must be a new folder, but holds {foreign}, which is not part of a heed model. "
             "Use another --out."
         )
     if any(target.iterdir()) and not is_forced:
         raise RunError(
             f"{out} holds a model already. Replace it with --force, or use another --out."
         )
+    require_writable(target)
     return target
 
 

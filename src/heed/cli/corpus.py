@@ -65,7 +65,7 @@ def text_from(texts: CorpusFlags, files: list[str], task: str) -> "Corpus":
     given = [field.name for field in fields(texts) if getattr(texts, field.name)]
     if foreign := [name for name in given if name not in (own, *others)]:
         flag = foreign[0].replace("_", "-")
-        raise UsageError(f"--{flag} is for another task; --task {task} learns from --{own} FILE.")
+        raise UsageError(f"--{flag} cannot be used with --task {task}; use --{own} FILE.")
     found = {name: getattr(texts, name) for name in (own, *others)}
     found[own] = (*found[own], *files)
     if not found[own]:
@@ -174,8 +174,8 @@ def _parallel_parts(
         )
     if "-" in (*src, *tgt):
         raise UsageError(
-            f"--{role}src and --{role}tgt must be files, but one is standard input (-). From "
-            "there only a table of both languages can be read: heed train - < corpus.tsv"
+            f"--{role}src and --{role}tgt must be files, but one is standard input (-), which can "
+            "only be a table of both languages: heed train - < corpus.tsv"
         )
     return tuple(
         ParallelFiles(

@@ -126,7 +126,7 @@ def distill(
     if not out:
         raise UsageError("Missing --out: where to write the student, e.g. --out student/")
     if pieces := [text for text in overrides if text.startswith("tokenizer.")]:
-        raise UsageError(f"{pieces[0]}: the student has the pieces of its teacher.")
+        raise UsageError(f"{pieces[0]} cannot be set: the student uses its teacher's pieces.")
     if unknown := [text for text in overrides if not OVERRIDE.fullmatch(text)]:
         raise UsageError(f"{unknown[0]} must be like section.key=value; text goes after --src.")
     if len(flags.dev_src) != len(flags.dev_tgt):
@@ -140,8 +140,8 @@ def distill(
     lesson, is_new = _lesson(session, folder, run, flags, asked, time_s)
     if not asked.get("training.parent"):
         session.say(
-            "The student begins from nothing: weights can be taken over in float32, and from a "
-            "teacher that differs in depth alone."
+            "The student starts from random weights: the teacher's can be copied only if they are "
+            "float32 and the two models differ only in depth."
         )
     tokenizer = {"vocab_from": str(lesson.folder), **lesson.tokenizer}
     asked = asked.plus_all({"tokenizer": tokenizer})
@@ -150,8 +150,8 @@ def distill(
         asked = asked.plus("training.time_s", left_s)
     if not lesson.dev:
         session.say(
-            "No development pairs: the best student is the one that is most like the teacher. "
-            "Better give some, with --dev-src and --dev-tgt."
+            "No development pairs: the best student is the one most like the teacher. For a better "
+            "choice, give pairs with --dev-src and --dev-tgt."
         )
     sitting = replace(session, started_at=time.monotonic()) if is_new else session
     outcome, stop_signal = start(sitting, asked, lesson.corpus, out)
@@ -243,7 +243,7 @@ def _lesson(
         )
         progress.close()
     if lesson is None:
-        session.say("Paused; what is translated is kept. To go on, type the same command again.")
+        session.say("Paused; finished translations are kept. To go on, type the same command again.")
         sys.exit(128 + stop.received[0])
     real = f", {lesson.n_real:,} keep the corpus's own" if lesson.n_real else ""
     session.say(

@@ -76,7 +76,7 @@ def _engine() -> str:
     from heed.engine.library import is_compiled, kernels
 
     if not is_compiled():
-        return "not compiled: without a C++ compiler, NumPy or torch translates, slower"
+        return "not compiled (needs a C++ compiler): NumPy or torch is used, which is slower"
     return f"compiled, {kernels()}"
 
 

@@ -152,8 +152,7 @@ class Doubtful:
             reasons = " ".join(f"{doubt.kind}: {doubt.sentence}" for doubt in found.doubts)
             raise DataError(
                 f"{self._unit.capitalize()} {self._n_lines} is doubtful ({reasons}), and "
-                "--on-doubt fail was asked for. "
-                f"Its translation is: {found.text}"
+                f"--on-doubt is fail. Its translation is: {found.text}"
             )
         if self._wanted.on_doubt == "mark":
             doubts = tuple(moved(doubt, len(MARK)) for doubt in found.doubts)
@@ -218,6 +217,6 @@ def calibrate(
         f"with a calibration error of {found.error:.3f}."
     )
     if not found.fits:
-        echo("There are no training pairs, so what is left out or added is not found.")
+        echo("There are no training pairs, so omissions and additions are not detected.")
     if stored is not None:
         echo(f"Stored in {stored}.")

@@ -271,7 +271,7 @@ def show_other_tasks(
     """
     model = Opening(model=opening.model, device=opening.device, threads=opening.threads)
     if text and labeled:
-        raise UsageError("--text judges a language model and --labeled a classifier: give one.")
+        raise UsageError("Give either --text (language model) or --labeled (classifier), not both.")
     if text:
         show_text_score(model, text, as_json=as_json)
     elif labeled:
@@ -285,9 +285,11 @@ def require_no_translations(files: Files, judging: Judging, searching: Searching
         UsageError: names the flags.
     """
     if any(asdict(files).values()):
-        raise UsageError("--text and --labeled are judged without --src, --ref and --hyp.")
+        raise UsageError("--text and --labeled cannot be combined with --src, --ref or --hyp.")
     if others := judging.changed - {"resamples"} | searching.wishes.keys():
-        raise UsageError(f"{_flags(others)} for translations: leave out with --text and --labeled.")
+        raise UsageError(
+            f"{_flags(others)} for translations only and cannot be used with --text or --labeled."
+        )
 
 
 def require_used(files: Files, judging: Judging, searching: Searching, *, translates: bool) -> None:
@@ -301,13 +303,13 @@ def require_used(files: Files, judging: Judging, searching: Searching, *, transl
             f"{_flags(searching.wishes)} for the model's search: give -m RUN and --src FILE too."
         )
     if "seed" in judging.changed and not judging.survival:
-        raise UsageError("--seed decides the changes of --survival: give that too.")
+        raise UsageError("--seed has an effect only with --survival: give that too.")
     fixed = judging.changed & {"metrics", "tokenize", "lowercase"}
     if judging.survival and "metrics" in fixed:
         raise UsageError("--survival shows BLEU and chrF: leave out --metrics.")
     if judging.decoding and (fixed or searching.wishes or files.ref[1:]):
         raise UsageError(
-            "--decoding compares strategies with fixed settings and by one --ref: leave out "
+            "--decoding compares strategies with fixed settings and one --ref: leave out "
             "--metrics, --tokenize, --lowercase, --beam-size and --length-penalty."
         )
 
@@ -342,8 +344,8 @@ def require_sensible(
     own = [name for name in ("survival", "decoding") if getattr(judging, name)]
     if own and (files.hyp or not translates or judging.by_length or judging.worst or own[1:]):
         raise UsageError(
-            f"--{own[0]} is a table of its own: give it -m RUN, --src and --ref, without --hyp, "
-            "--by-length and --worst, and no other such table."
+            f"--{own[0]} needs -m RUN, --src and --ref, and cannot be combined with --hyp, "
+            "--by-length, --worst or another table."
         )
     if judging.glossary and not judging.survival:
         raise UsageError("--glossary is for --survival, which counts the terms that were used.")
@@ -369,8 +371,8 @@ def require_as_many(
     for path, lines in zip(paths, [*references, *others], strict=True):
         if len(lines) != len(references[0]):
             raise DataError(
-                f"{path} and {files.ref[0]} must have as many lines, but have {len(lines)} and "
-                f"{len(references[0])}."
+                f"{path} and {files.ref[0]} must have the same number of lines, but have "
+                f"{len(lines)} and {len(references[0])}."
             )
 
 

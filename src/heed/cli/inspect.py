@@ -109,7 +109,7 @@ def inspect(
         return
     if shown.is_asked:
         if len(models) > 1:
-            raise UsageError("Without a page, give one model only.")
+            raise UsageError("Text output takes one model only.")
         show_text(session, shown, find_model(models[0] if models else None), text, translation)
         return
     shown.require_use()
@@ -153,7 +153,7 @@ def write_html(
     if not settings.models:
         raise UsageError("--html is for models that translate.")
     if len(settings.models) > 1:
-        raise UsageError("A file is about one model only.")
+        raise UsageError("--html takes one model only.")
     from heed.serve.export import write_page
 
     n_bytes = write_page(path, settings, text, translation, target=target_lang)

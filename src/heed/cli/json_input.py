@@ -49,7 +49,11 @@ def json_lines(
 
 def _parsed(line: str, where: str) -> Any:
     try:
-        return json.loads(line, parse_constant=_refuse, parse_float=_finite)
+        return json.loads(
+            line, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique_keys
+        )
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from None
     except RecursionError:
         raise DataError(f"{where} is not usable JSON: nested too deeply.") from None
     except ValueError as error:
@@ -62,8 +66,17 @@ def _parsed(line: str, where: str) -> Any:
         ) from None
 
 
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise DataError(f"the key {json.dumps(key)[:40]} occurs twice. Leave one of them out.")
+        found[key] = value
+    return found
+
+
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON number")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _finite(number: str) -> float:
@@ -134,7 +147,7 @@ def _glossary(terms: Any, where: str) -> "Glossary | None":
             f"{json.dumps(terms)[:40]}."
         )
     try:
-        return _compiled(tuple(terms.items())) if terms else None
+        return _compiled(tuple(terms.items()))
     except DataError as error:
         raise DataError(f"{where}: {error}") from None
 
@@ -144,4 +157,4 @@ def _compiled(terms: tuple[tuple[str, str], ...]) -> "Glossary":
     """A glossary, cached because most lines have the same terms as the line before."""
     from heed.translate.glossary.glossary import Glossary
 
-    return Glossary.of(dict(terms))
+    return Glossary.of(dict(terms)) if terms else Glossary.empty()

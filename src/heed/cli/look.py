@@ -109,7 +109,7 @@ def align(
     averaged. Both texts may have at most 1,024 tokens, or as many as the model reads in one piece.
     """
     if choosing.pharaoh and as_json:
-        raise UsageError("--pharaoh and --json are two ways to print: give one.")
+        raise UsageError("Give either --pharaoh or --json, not both.")
     translator, target_lang = load_translator(session, opening)
     found = translator.align(
         text, translation, layer=choosing.layer, heads=choosing.head, target_lang=target_lang

@@ -116,7 +116,7 @@ def load_translator(session: Session, opening: ModelFlags) -> "tuple[Translator,
         shortlist=opening.shortlist,
     )
     if not getattr(translator.model, "is_native", True):
-        session.say("heed: the engine is not compiled here, so NumPy translates: slowly.")
+        session.say("heed: the engine is not compiled here, so NumPy is used, which is slow.")
     target_langs = translator.reader.target_langs
     known = source_languages(translator.source_lang, target_langs)
     target_lang = opening.target_lang

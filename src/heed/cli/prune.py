@@ -3,6 +3,9 @@
 `compress/importance.py` measures, `compress/prune.py` removes.
 """
 
+import csv
+import io
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +17,7 @@ from heed.bundle.outputs import STANDARD, require_not_read, require_replaceable
 from heed.cli.command import Session, Threads, as_one, command, options
 from heed.cli.models import find_model
 from heed.cli.terminal import echo
+from heed.disk.files import require_writable, to_json, write_atomically
 from heed.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -70,7 +74,7 @@ class PruneFlags:
 @option(
     "--importance",
     str,
-    "Write the importance of each head and feature (.json or a table; - prints).",
+    "Write the importance of each head and feature (.json, .csv, else with tabs; - prints).",
     metavar="FILE",
 )
 @option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
@@ -89,48 +93,59 @@ def prune(session: Session, /, model: str, flags: PruneFlags) -> None:
     """
     if (flags.src is None) != (flags.ref is None):
         raise UsageError("Give --src and --ref together, or neither.")
-    if not 0 < flags.keep <= 1:
-        raise UsageError(f"--keep must be above 0 and 1 at most, but is {flags.keep}.")
+    if not 0 < flags.keep < 1:
+        raise UsageError(f"--keep must be above 0 and below 1, but is {flags.keep}.")
     if flags.out is None and flags.importance is None:
         raise UsageError("Missing --out: where to write the smaller model, e.g. --out smaller/")
     from heed.bundle.bundle import load_bundle, save_bundle
+    from heed.compress import prune as pruning
     from heed.compress.importance import importance
-    from heed.compress.prune import most_important, opened, prunable, pruned, require_same_as_gated
     from heed.machine.threads import choose_threads, set_threads
 
     folder = find_model(model)
     place = _place(folder, flags)
     bundle = load_bundle(folder)
-    chosen = prunable(bundle.config, flags.what)
+    chosen = pruning.prunable(bundle.config, flags.what)
+    if place is not None:
+        pruning.require_effect(chosen, flags.keep)
     set_threads(choose_threads(flags.threads))
     sequences = _sequences(folder, bundle, flags)
-    network, pad_id = opened(bundle), bundle.config.pad_id
-    session.say(f"Measuring {sum(each.n_units for each in chosen):,} heads and features …")
+    network, pad_id = pruning.opened(bundle), bundle.config.pad_id
+    units = "heads and features" if flags.what == "both" else flags.what
+    session.say(f"Measuring {sum(each.n_units for each in chosen):,} {units} …")
     scores = importance(network, sequences.training, chosen, pad_id=pad_id)
     if flags.importance is not None:
         _write(flags.importance, _records(session, network, chosen, scores, sequences, pad_id))
     if place is None:
         return
-    kept = most_important(scores, flags.keep)
-    smaller = pruned(bundle, kept)
-    require_same_as_gated(bundle, smaller, kept, sequences.held_out[0])
+    kept = pruning.most_important(scores, flags.keep)
+    smaller = pruning.pruned(bundle, kept)
+    pruning.require_same_as_gated(bundle, smaller, kept, sequences.held_out[0])
     save_bundle(place, smaller)
     _show_size(str(flags.out), bundle, smaller)
     if bundle.task == "translate":
         _compare_translations(session, folder, place, sequences.pairs, flags.threads)
     else:
-        _compare_losses(network, opened(smaller), sequences, pad_id)
+        _compare_losses(network, pruning.opened(smaller), sequences, pad_id)
 
 
 def _place(folder: Path, flags: PruneFlags) -> Path | None:
-    """The folder of the smaller model; refuses to overwrite any other file."""
+    """The folder of the smaller model; checks that it and the table can be written.
+
+    Raises:
+        UsageError: an output is an input, or the table is not a file.
+        RunError: an output cannot be written, or the folder holds something else.
+    """
     from heed.bundle.find import find_model_folder
 
     texts = [path for path in (flags.src, flags.ref) if path]
     source = find_model_folder(folder)
     files = [str(path) for path in source.iterdir() if path.is_file()]
-    if flags.importance not in (None, STANDARD):
-        require_not_read(str(flags.importance), [*files, *texts])
+    if (table := flags.importance) not in (None, STANDARD):
+        require_not_read(str(table), [*files, *texts])
+        if os.path.exists(str(table)) and not os.path.isfile(str(table)):
+            raise UsageError(f"--importance must be a file, but {table} is not.")
+        require_writable(str(table))
     if flags.out is None:
         return None
     return require_replaceable(flags.out, [str(folder), *files, *texts], is_forced=flags.force)
@@ -158,8 +173,8 @@ def _sequences(folder: Path, bundle: "Bundle", flags: PruneFlags) -> "Sequences"
     if pairs:
         return sequences_of_files(bundle, pairs)
     raise ConfigError(
-        f"{folder} is a model without the corpus it learned from, on which heads and features are "
-        "measured. Name the run folder that heed train wrote, or pairs with --src and --ref."
+        f"{folder} has no training corpus, which is needed to measure heads and features. Name "
+        "the run folder that heed train wrote, or pairs with --src and --ref."
     )
 
 
@@ -183,17 +198,22 @@ def _records(
     from heed.explain.heads import distances_by_sublayer
 
     heads = [each for each in chosen if each.kind == "heads"]
-    session.say(f"Switching off {sum(each.n_units for each in heads)} heads, one at a time …")
-    nll, n_tokens = sequence_losses(network, sequences.held_out, pad_id=pad_id)
-    without = ablation(network, sequences.held_out, heads, pad_id=pad_id)
-    distances = distances_by_sublayer(network, sequences.singles) if heads else {}
+    without: dict[str, Scores] = {}
+    distances: dict[str, Any] = {}
+    loss = math.nan
+    if heads:
+        session.say(f"Switching off {sum(each.n_units for each in heads)} heads, one at a time …")
+        nll, n_tokens = sequence_losses(network, sequences.held_out, pad_id=pad_id)
+        loss = nll.sum() / n_tokens.sum()
+        without = ablation(network, sequences.held_out, heads, pad_id=pad_id)
+        distances = distances_by_sublayer(network, sequences.singles)
     records = []
     for each in chosen:
         for unit, score in enumerate(scores[each.name]):
             record = {"sublayer": each.name, "kind": each.kind, "unit": unit, "importance": score}
             if each.name in without:
                 others = distances[each.name][unit].sum().item()
-                record["loss"] = nll.sum() / n_tokens.sum()
+                record["loss"] = loss
                 record["loss_without"] = without[each.name][unit]
                 record["distance"] = others / max(1, each.n_units - 1)
             records.append(record)
@@ -201,18 +221,19 @@ def _records(
 
 
 def _write(path: str, records: list[dict[str, Any]]) -> None:
-    """Write records as JSON or as a tab-separated table, depending on the name of the file."""
-    from heed.disk.files import to_json, write_atomically
-
-    columns = ("sublayer", "kind", "unit", "importance", "loss", "loss_without", "distance")
-    rows = ["\t".join(columns), *("\t".join(_cells(record, columns)) for record in records)]
-    if path == STANDARD:
-        for row in rows:
-            echo(row)
-    elif path.endswith(".json"):
+    """Write records as JSON or as a table, with commas in a `.csv` and else with tabs."""
+    suffix = Path(path).suffix.lower()
+    if suffix == ".json":
         write_atomically(path, to_json({"units": records}))
+        return
+    columns = ("sublayer", "kind", "unit", "importance", "loss", "loss_without", "distance")
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter="," if suffix == ".csv" else "\t", lineterminator="\n")
+    writer.writerows([columns, *(_cells(record, columns) for record in records)])
+    if path == STANDARD:
+        echo(text.getvalue().removesuffix("\n"))
     else:
-        write_atomically(path, "".join(f"{row}\n" for row in rows).encode())
+        write_atomically(path, text.getvalue().encode())
 
 
 def _cells(record: dict[str, Any], columns: tuple[str, ...]) -> list[str]:

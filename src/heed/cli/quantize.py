@@ -69,8 +69,7 @@ def quantize(
     keeps the smallest list that changes no more than --max-changed of the development set's
     translations, and none if every list changes more. --no-shortlist translates without it.
     """
-    if (src is None) != (ref is None):
-        raise UsageError("Give --src and --ref together, or neither.")
+    _require_sensible(src, ref, has_shortlist=shortlist)
     from heed.bundle.bundle import load_bundle, restore_manifest
     from heed.engine.network import relative_errors
     from heed.engine.packed import save_rounded
@@ -79,7 +78,7 @@ def quantize(
     if out is None and restore_manifest(folder):
         session.say(
             f"{folder} had no manifest.json. Its config, vocabulary and weights fit together, so "
-            "it was written again; a changed number in the weights cannot be noticed that way."
+            "it was written again; a changed number in the weights would not be detected."
         )
     place = _place(folder, out, [path for path in (src, ref, text) if path], is_forced=force)
     bundle = load_bundle(folder)
@@ -105,6 +104,20 @@ def quantize(
         _compare(session, bundle.path, target, pairs, threads)
     if lines:
         _compare_losses(session, bundle.path, target, lines, threads)
+
+
+def _require_sensible(src: str | None, ref: str | None, *, has_shortlist: bool) -> None:
+    """Refuse flags that do not go together.
+
+    Raises:
+        UsageError: names the missing flag.
+    """
+    if (src is None) != (ref is None):
+        raise UsageError("Give --src and --ref together, or neither.")
+    source = click.get_current_context().get_parameter_source("max_changed")
+    # As an environment variable it may stay set for all calls.
+    if source is click.core.ParameterSource.COMMANDLINE and not has_shortlist:
+        raise UsageError("--max-changed is for --shortlist: give --shortlist too, or leave it out.")
 
 
 def _texts(
@@ -176,8 +189,8 @@ def _add_shortlist(
 
     if not (run / DATA / TRAIN_FILE).exists():
         raise ConfigError(
-            f"{run} is a model without the pairs it learned from. A shortlist needs them: name the "
-            "run folder that heed train wrote."
+            f"{run} has no training pairs, which a shortlist needs. Name the run folder that heed "
+            "train wrote."
         )
     translator = load(target, device="cpu", dtype="int8", threads=threads, shortlist=False)
     vocabs = translator.src_vocab, translator.tgt_vocab
@@ -202,7 +215,7 @@ def _add_shortlist(
     save_shortlist(target, kept)
     if kept is None:
         echo(
-            f"no shortlist: all that would be faster change more than {max_changed:.2%} of the "
+            f"no shortlist: every faster one changes more than {max_changed:.2%} of the "
             "translations (--max-changed)"
         )
 

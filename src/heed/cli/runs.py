@@ -53,7 +53,7 @@ def print_training(folders: tuple[str, ...]) -> None:
     found = [str(find_model(name)) for name in folders or (None,)]
     for folder in found:
         if not is_run(folder):
-            raise UsageError(f"{folder} is no run folder: nothing was trained in it.")
+            raise UsageError(f"{folder} is not a run folder.")
     try:
         BARS.encode(sys.stdout.encoding or "ascii")
         is_ascii = False

@@ -126,12 +126,12 @@ def paired(src_path: str, tgt_path: str) -> Iterator[Sequence[str]]:
         tgt_line = next(tgt, None)
         if tgt_line is None:
             raise DataError(
-                f"{src_path} and {tgt_path} must have as many lines, but {tgt_path} ends after "
-                f"line {number - 1}."
+                f"{src_path} and {tgt_path} must have the same number of lines, but {tgt_path} "
+                f"ends after line {number - 1}."
             )
         yield src_line, tgt_line
     if next(tgt, None) is not None:
         raise DataError(
-            f"{src_path} and {tgt_path} must have as many lines, but {src_path} ends after "
-            f"line {number}."
+            f"{src_path} and {tgt_path} must have the same number of lines, but {src_path} ends "
+            f"after line {number}."
         )

@@ -71,7 +71,7 @@ class ServeGroup(CommandGroup):
         """The command of this name, or an error that explains where models belong."""
         if args[0] not in self.commands:
             raise click.UsageError(
-                f"{args[0]!r} stands behind the flags. Models come first: "
+                f"{args[0]!r} comes after the flags. Put models before them: "
                 f"heed serve {args[0]} …, or -m {args[0]}",
                 ctx,
             )
@@ -140,7 +140,7 @@ def serve(
     session: Session = ctx.obj
     settings = read_settings(ctx, models, config, overrides, flags)
     for variable in _unknown_variables(ctx.command):
-        session.say(f"heed: {variable} is no setting of heed serve, so it changes nothing.")
+        session.say(f"heed: {variable} is not a setting of heed serve and is ignored.")
     if dump_config:
         from heed.config import to_toml
 

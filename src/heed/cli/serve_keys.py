@@ -53,7 +53,7 @@ def add(
     made = keys.add(name, per_minute=per_minute, chars=chars, expires_at=expires_at)
     keys.close()
     echo(made)
-    session.say(f"Keep it now: only its hash is stored, in {keys.path}.")
+    session.say(f"Save it now: only its hash is stored, in {keys.path}.")
 
 
 @command("list", "List keys.")

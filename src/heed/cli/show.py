@@ -106,7 +106,7 @@ def positions(
     from heed.explain import positions as tables
 
     if (word is None) != (text is None):
-        raise UsageError("--word and --text go together: a word, and the sentence it stands in.")
+        raise UsageError("Give --word and --text together: a word and the sentence it occurs in.")
     if out is not None:
         _require_format(out)
     table, tokens = _opened(flags, text)
@@ -114,7 +114,7 @@ def positions(
         found = tables.tokens_with(word, tokens)
         session.say(
             f"{word}: index {found[0]} among {' '.join(tokens)}, counted from 0 "
-            f"({found[0] + 1} where <bos> stands in front, as in what a decoder reads)."
+            f"({found[0] + 1} if <bos> comes first, as in a decoder's input)."
         )
         position = found[0]
     if position is not None:
@@ -211,7 +211,7 @@ def _write_out(table: "PositionTable", position: int, out: str | None) -> None:
 
 def _write_wavelengths(table: "PositionTable", out: str | None) -> None:
     if not table.waves:
-        raise DataError(f"{table.kind} positions are no waves, so they have no wavelengths.")
+        raise DataError(f"{table.kind} positions are not waves, so they have no wavelengths.")
     rows = [
         [str(dimension), str(wave.pair), wave.function, f"{wave.wavelength:.6g}"]
         for dimension, wave in enumerate(table.waves)
@@ -223,7 +223,7 @@ def _write_rows(head: list[str], rows: list[list[str]], out: str | None) -> None
     """Write a table: on the terminal in columns, to a file as CSV."""
     if out is not None:
         if Path(out).suffix.lower() != ".csv":
-            raise UsageError(f"A list of numbers is written as .csv, but --out is {out}.")
+            raise UsageError(f"--out must end with .csv for a list of numbers, but is {out}.")
         _write_csv(out, [head, *rows])
         return
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]

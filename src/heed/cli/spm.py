@@ -163,7 +163,7 @@ def _others(arguments: Iterable[str]) -> dict[str, Any]:
         name, equals, value = argument.partition("=")
         if not name.startswith("--") or not equals:
             raise UsageError(
-                f"Flags for SentencePiece are written --name=value, but not {argument!r}."
+                f"Flags for SentencePiece must be like --name=value, but one is {argument!r}."
             )
         settings[name[2:].replace("-", "_")] = value
     return settings
@@ -229,10 +229,10 @@ def _check_drawing(how: str, nbest_size: int, alpha: float) -> None:
     if how == "sample" and nbest_size in (0, 1):
         raise UsageError(
             f"--nbest-size must be from 2 to {MAX_NBEST_SIZE} to sample, or -1 to sample from all "
-            f"cuts, but is {nbest_size}."
+            f"segmentations, but is {nbest_size}."
         )
     if how == "sample" and not 0 <= alpha < math.inf:
-        raise UsageError(f"--alpha must be a number from 0, but is {alpha}.")
+        raise UsageError(f"--alpha must be finite and at least 0, but is {alpha}.")
 
 
 def _extended(cut: list[Any], wishes: list[str], ends: dict[str, Any]) -> list[Any]:
@@ -255,4 +255,4 @@ def _ids(tokens: list[str], number: int, size: int) -> list[int]:
         ids = [int(token) for token in tokens]
         if all(0 <= i < size for i in ids):
             return ids
-    raise DataError(f"Line {number} must hold ids from 0 to {size - 1}, blanks between them.")
+    raise DataError(f"Line {number} must hold ids from 0 to {size - 1}, separated by blanks.")

@@ -85,9 +85,9 @@ def trial_of_terms(
         for number, (source, glossary) in enumerate(zip(test.sources, glossaries, strict=True))
         if glossary and any(one.targets for one in glossary.occurrences(source))
     ]
-    missing = "no term of the glossary stands in them"
+    missing = "the lines contain no term of the glossary"
     if not is_given:
-        missing = "the lines have no words that are linked twice with the same word of a reference"
+        missing = "no word of the lines is linked twice with the same word of a reference"
     return Trial(
         key="terms",
         label="glossary terms used",

@@ -82,7 +82,7 @@ class Shown:
             (self.every_step, "--every-step", "--trace"),
         ):
             if is_given:
-                raise UsageError(f"{flag} belongs to a view as text: give {view} too.")
+                raise UsageError(f"{flag} needs a text view: give {view} too.")
 
     @property
     def search(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def show(
     if text is None:
         raise UsageError("Give the TEXT that the model reads.")
     if shown.out and not shown.tensor:
-        raise UsageError("--out is a file for one tensor; name it with --tensor.")
+        raise UsageError("--out writes one tensor: name it with --tensor.")
     for is_asked, flag, show_search in (
         (shown.tree, "--tree", _show_tree),
         (shown.sample is not None, "--sample", _show_sample),
@@ -109,9 +109,9 @@ def show(
         if not is_asked:
             continue
         if translation is not None:
-            raise UsageError(f"{flag} is of a search; give no TRANSLATION.")
+            raise UsageError(f"{flag} needs a search: leave out TRANSLATION.")
         if len(lines_in(text)) > 1:
-            raise UsageError(f"{flag} is of one sentence; give TEXT of one line.")
+            raise UsageError(f"{flag} works on one sentence: give a TEXT of one line.")
         show_search(folder, text, shown)
     if not shown.needs_trace:
         return
@@ -161,7 +161,7 @@ def traced(
     if shown.target_lang or shown.every_step or shown.search:
         raise UsageError(
             "--target-lang, --every-step and --beam-size are for translators, but "
-            f"{folder} is none."
+            f"{folder} is not one."
         )
     if task == "lm":
         from heed.translate.language_model import load_language_model
@@ -169,7 +169,7 @@ def traced(
         language_model = load_language_model(folder)
         return language_model.trace(text, translation), language_model.vocab
     if translation is not None:
-        raise UsageError(f"{folder} writes no text, so give no TRANSLATION.")
+        raise UsageError(f"{folder} does not generate text: leave out TRANSLATION.")
     if task == "mlm":
         from heed.translate.masked import load_masked
 
@@ -227,7 +227,9 @@ def _show_probabilities(trace: "Trace", vocab: "Vocab") -> None:
             echo(bar(probability, label))
         return
     if not trace.expected_tokens:
-        raise UsageError("A model that fills gaps writes no text; heed fill has its probabilities.")
+        raise UsageError(
+            "A model that fills gaps generates no text; use heed fill for its probabilities."
+        )
     for found in token_probabilities(trace, vocab):
         note = f"  {found.best} had {found.best_probability:.4f}" if found.rank > 1 else ""
         echo(f"{bar(found.probability, found.token)}{note}")

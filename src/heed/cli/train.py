@@ -182,7 +182,7 @@ def train(
     task = asked.get("task", "translate")
     if task in OWN_FLAGS:
         if settings["both_directions"]:
-            raise UsageError("--both-directions is for translation.")
+            raise UsageError("--both-directions is for translation only: leave it out.")
         corpus = text_from(texts, files, task)
     else:
         corpus = corpus_from(texts, files, say=session.say)

@@ -369,7 +369,7 @@ def _checked_search(translator: "Translator", search: dict[str, Any]) -> dict[st
     if "seed" in search and not is_sampled:
         raise UsageError("--seed changes how tokens are drawn: give --sample too.")
     if is_sampled and search.get("beam_size", 1) > 1:
-        raise UsageError("--sample draws each translation by itself: leave out --beam-size.")
+        raise UsageError("--sample does not use a beam: leave out --beam-size.")
     return search
 
 

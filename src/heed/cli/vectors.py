@@ -102,7 +102,7 @@ def train(
     require_replaceable(out, is_forced=force)
     require_not_read(out, text)
     if config.kind != "counts" and not is_compiled():
-        session.say("heed: the engine is not compiled here, so NumPy learns: slowly.")
+        session.say("heed: the engine is not compiled here, so NumPy is used, which is slow.")
     display = None if session.is_quiet else Display("loss")
     report: Report = display or silent
     words = split_words(

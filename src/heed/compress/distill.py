@@ -138,7 +138,7 @@ def training_seconds(
     if left_s < 1:
         raise ConfigError(
             f"--time of {time_s:.0f}s is too short: the teacher took {spent_s:.0f}s of it. Give "
-            "more, and the same command goes on: what is translated is kept."
+            "more time and repeat the command; finished translations are kept."
         )
     return left_s
 
@@ -178,7 +178,7 @@ def require_own(out: Path) -> None:
         RunError: names what is in it.
     """
     if not (out / TEACHER / MADE_FROM).exists():
-        require_unused(out, "one of a heed distill to go on with")
+        require_unused(out, "one of a heed distill to continue")
 
 
 def recall(out: Path, wanted: dict[str, str]) -> Lesson | None:

@@ -6,7 +6,7 @@ features, so that the config stays a plain one. Each sublayer keeps its most imp
 Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?", section 4.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -57,11 +57,21 @@ def prunable(config: AnyConfig, what: str) -> list[Sublayer]:
     return chosen
 
 
+def require_effect(chosen: Sequence[Sublayer], share: float) -> None:
+    """Refuse a share that leaves every unit in its place.
+
+    Raises:
+        ConfigError: nothing would be removed.
+    """
+    if all(_n_kept(share, each.n_units) == each.n_units for each in chosen):
+        raise _unchanged()
+
+
 def most_important(scores: Mapping[str, Scores], share: float) -> dict[str, Units]:
     """The units that each sublayer keeps: a share of them, at least one, in ascending order."""
     kept = {}
     for name, values in scores.items():
-        n_kept = max(1, round(share * len(values)))
+        n_kept = _n_kept(share, len(values))
         # Of equally important units, the first ones stay.
         kept[name] = np.sort(np.argsort(-values, kind="stable")[:n_kept])
     return kept
@@ -80,7 +90,7 @@ def pruned(bundle: Bundle, kept: Mapping[str, Units]) -> Bundle:
     """
     config = _pruned_config(bundle.config, kept)
     if config == bundle.config:
-        raise ConfigError("--keep leaves every head and feature in its place. Lower it.")
+        raise _unchanged()
     of_units = {each.name: each for each in sublayers(bundle.config)}
     weights = {}
     for weight in plan(bundle.config):
@@ -130,6 +140,14 @@ def opened(bundle: Bundle) -> TorchNetwork:
     where, numbers = torch.device("cpu"), torch.float32
     model = TorchDecodable.of(bundle.config, bundle.weights, device=where, dtype=numbers)
     return model.network.requires_grad_(False)
+
+
+def _n_kept(share: float, n_units: int) -> int:
+    return max(1, round(share * n_units))
+
+
+def _unchanged() -> ConfigError:
+    return ConfigError("--keep leaves every head and feature in its place. Lower it.")
 
 
 def _pruned_config(config: AnyConfig, kept: Mapping[str, Units]) -> AnyConfig:

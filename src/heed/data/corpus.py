@@ -133,15 +133,15 @@ def tagged_languages(
     own = {lang for part in corpus.train for lang in (part.source_lang, part.target_lang)}
     if corpus.mono and (not config.both_directions or len(own) > 2):
         raise ConfigError(
-            "monolingual text needs pairs of two languages, learned in both directions: set "
+            "monolingual text needs pairs of two languages, trained in both directions: set "
             "data.both_directions=true."
         )
     found = tuple(dict.fromkeys(languages))
     if "" in found and len(found) > 1:
         unknown = names_of(part for part in corpus.train if not part.target_lang)
         raise ConfigError(
-            f"It is unknown into which language {unknown or 'a file'} translates, and other files "
-            "have theirs. Say which with --source-lang and --target-lang."
+            f"{unknown or 'a file'} must have a target language, as other files do. Set it with "
+            "--source-lang and --target-lang."
         )
     return found if known or len(found) > 1 else ()
 

@@ -45,8 +45,8 @@ def encode_train(
                 tokens["target"] += len(row[1]) + 1
         if not tokens["target"]:
             raise DataError(
-                f"Nothing is left to learn from: every pair has more than {config.max_length} "
-                f"pieces on a side. {cleaning.fallen()}Raise data.max_length."
+                f"No training pairs are left: every pair has more than {config.max_length} pieces "
+                f"on a side. {cleaning.fallen()}Raise data.max_length."
             )
     return tokens
 

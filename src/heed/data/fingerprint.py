@@ -49,6 +49,6 @@ def require_same(found: Any, wanted: Mapping[str, str], directory: Path) -> None
         if before.get(key) != wanted.get(key)
     ]
     raise RunError(
-        f"{directory} was prepared from something else: {'; '.join(changes)}. "
-        "Use another --out, or restore the old files and settings."
+        f"{directory} was prepared from other data or settings: {'; '.join(changes)}. Use another "
+        "--out, or restore the old files and settings."
     )

@@ -130,7 +130,7 @@ def _write_all(
     labels = sorted({label for label, _ in train})
     names = " and ".join(corpus.labeled)
     if len(labels) < 2:
-        raise DataError(f"{names} must hold texts with two labels at least, but has {len(labels)}.")
+        raise DataError(f"{names} must hold texts with at least two labels, but has {len(labels)}.")
     if not dev:
         raise DataError(
             f"{names} has one text for each label, so none can be held out for development. Give "
@@ -153,7 +153,7 @@ def _write_all(
                 store.add(ids[: config.context - 1], [numbers[label]])
     note = f"{len(train):,} texts to learn from, {len(dev):,} for development, {len(labels)} labels"
     if n_cut:
-        note += f"; {n_cut:,} have more than {config.context - 1} pieces, and the rest is not read"
+        note += f"; {n_cut:,} have more than {config.context - 1} pieces and are truncated"
     report({"kind": "note", "text": note})
     return {
         "labels": labels,

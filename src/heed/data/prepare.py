@@ -308,7 +308,7 @@ def _split(
         )
     if not (parts == TRAIN).any():
         raise DataError(
-            f"Nothing is left to learn from: of {n_pairs} usable pairs all went to dev and test. "
+            f"No training pairs are left: of {n_pairs} usable pairs all went to dev and test. "
             f"{cleaning.fallen()}Lower data.dev_size and data.test_size, or give more pairs."
         )
     return parts

@@ -127,8 +127,8 @@ def read_parallel(
         line = _parting_line(np.asarray(src_lengths), np.asarray(tgt_lengths))
         raise DataError(
             f"{src_path} and {tgt_path} must have equally many lines, but have {len(src_lengths)} "
-            f"and {len(tgt_lengths)}. By their lengths they part near line {line}: look there for "
-            "a line too many or too few."
+            f"and {len(tgt_lengths)}. Judging by line lengths, they diverge near line {line}: "
+            "look there for an extra or missing line."
         )
 
 

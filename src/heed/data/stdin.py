@@ -22,10 +22,10 @@ def keep_stdin(path: Path, *, is_kept: bool) -> str:
         RunError: the disk is full or read-only, or permission is denied.
     """
     is_there = is_kept and path.exists()
-    remedy = f"To go on with what it was before: < {path}" if is_there else "Try: < corpus.tsv"
+    remedy = f"To continue with its earlier content: < {path}" if is_there else "Try: < corpus.tsv"
     if sys.stdin is None or sys.stdin.isatty():
         found = "is closed" if sys.stdin is None else "is a terminal"
-        raise DataError(f"standard input must bring sentence pairs, but {found}. {remedy}")
+        raise DataError(f"standard input must contain sentence pairs, but {found}. {remedy}")
     size_bytes = checksum = 0
     with nullcontext() if is_kept else atomic_writer(path) as file:
         for chunk in read_chunks(STDIN):
@@ -34,5 +34,5 @@ def keep_stdin(path: Path, *, is_kept: bool) -> str:
             if file:
                 file.write(chunk)
         if not size_bytes:
-            raise DataError(f"standard input must bring sentence pairs, but is empty. {remedy}")
+            raise DataError(f"standard input must contain sentence pairs, but is empty. {remedy}")
     return f"standard input, {size_bytes} bytes, checksum {checksum:08x}"

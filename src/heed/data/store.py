@@ -27,7 +27,7 @@ _HEADER_BYTES = _START.size + _FACTS.size
 _ID = np.dtype("<i4")
 _CHUNK_BYTES = 1 << 22
 _WAITING_IDS = 1 << 16  # written together: a call for each pair costs more than all its ids
-_REMEDY = "Delete its folder and run the same command again: the data are prepared anew."
+_REMEDY = "Delete its folder and run the same command to prepare the data again."
 
 TokenIds32 = NDArray[np.int32]
 
@@ -130,7 +130,7 @@ class Store:
         counts = np.concatenate((src_counts, tgt_counts))
         if counts.min(initial=0) < 0 or counts.sum(dtype=np.int64) != facts.n_ids:
             raise FormatError(
-                f"{path} must hold {facts.n_ids} ids, but its counts say otherwise. {_REMEDY}"
+                f"{path} must hold {facts.n_ids} ids, but its counts do not match. {_REMEDY}"
             )
         return cls(np.asarray(ids), src_counts, tgt_counts)
 
@@ -161,7 +161,7 @@ def _checked_facts(path: Path) -> _Facts:
             magic, version, checksum = _START.unpack(_exactly(file.read(_START.size), _START.size))
             if magic != _MAGIC:
                 raise FormatError(
-                    f"{path} must be a heed store of ids, but does not begin like one."
+                    f"{path} must be a heed store of ids, but does not start with its signature."
                 )
             if version != _VERSION:
                 raise FormatError(

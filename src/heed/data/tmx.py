@@ -134,22 +134,22 @@ class _UnitReader:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise DataError(
-                f"{self._where()}: elements must be at most {_MAX_DEPTH} deep in each other, but "
-                "are deeper. Is this a TMX file?"
+                f"{self._where()}: elements must be nested at most {_MAX_DEPTH} deep, but are "
+                "deeper. Is this a TMX file?"
             )
         if not self._root:
             self._root = tag
             if tag != "tmx":
                 found = tag[:_MAX_NAME_CHARS]
-                raise DataError(f"{self._where()}: must begin with <tmx>, but with <{found}>.")
+                raise DataError(
+                    f"{self._where()}: must begin with <tmx>, but begins with <{found}>."
+                )
         elif tag == "tu":
             self._texts = [None, None]
         elif tag == "tuv":
             language = attributes.get("xml:lang") or attributes.get("lang")
             if not language:
-                raise DataError(
-                    f"{self._where()}: <tuv> has no xml:lang. Add it: it says whose words follow."
-                )
+                raise DataError(f"{self._where()}: <tuv> has no xml:lang. Add the language.")
             self._ranks = self._ranks_of(language[:_MAX_NAME_CHARS])
         elif tag == "seg" and self._ranks:
             self._segment, self._n_chars, self._is_complete = [], 0, True
@@ -200,8 +200,8 @@ class _UnitReader:
         self._n_ended_chars += len(text)
         if self._n_ended_chars > 4 * _MAX_SEGMENT_CHARS:  # more than a chunk has without entities
             raise DataError(
-                f"{self._where()}: entities must stand for at most {4 * _MAX_SEGMENT_CHARS} "
-                "characters in one place, but stand for more."
+                f"{self._where()}: entities must expand to at most {4 * _MAX_SEGMENT_CHARS} "
+                "characters in one place, but expand to more."
             )
 
     def _end_unit(self) -> None:

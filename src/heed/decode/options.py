@@ -147,8 +147,8 @@ def options_from(base: DecodeOptions, changes: Mapping[str, Any]) -> DecodeOptio
     renamed = with_new_names(changes)
     if renamed.keys() != changes.keys():
         warnings.warn(
-            "alpha is now called length_penalty, and the old length_penalty length_formula. "
-            "The old names end with the next version of heed.",
+            "alpha is now called length_penalty, and the old length_penalty length_formula. The "
+            "old names will be removed in the next version of heed.",
             FutureWarning,
             stacklevel=3,
         )
@@ -157,7 +157,7 @@ def options_from(base: DecodeOptions, changes: Mapping[str, Any]) -> DecodeOptio
     for name in changes:
         if name not in known:
             near = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else f". There are: {', '.join(known)}."
+            hint = f"; did you mean {near[0]}?" if near else f". Options: {', '.join(known)}."
             raise ConfigError(f"{name} is not a decoding option{hint}")
     plain = {
         name: value.item() if isinstance(value, np.generic) else value

@@ -174,7 +174,7 @@ def check_alive(best_totals: Sums, sources: Ids) -> None:
     if not is_alive.all():
         source, total = int(sources[~is_alive][0]), float(best_totals[~is_alive][0])
         raise HeedError(
-            f"The best log-prob of sentence {source + 1} of this batch must be a number, but is "
+            f"The best log-prob of sentence {source + 1} of this batch must be finite, but is "
             f"{total}. The model's weights are damaged or overflowed: try float32, or an earlier "
-            f"checkpoint."
+            "checkpoint."
         )

@@ -73,7 +73,7 @@ def atomic_writer(
     """
     target = Path(os.path.realpath(path) if follow_links else path)
     if not target.is_symlink() and target.exists() and not target.is_file():
-        raise RunError(f"cannot write {path}: something that is not a file is in its place.")
+        raise RunError(f"cannot write {path}: the path exists and is not a file.")
     temporary = temporary_beside(target)
     with as_run_error(target, needed_bytes), cleanup_on_error(temporary):
         make_directory(target.parent)
@@ -85,6 +85,23 @@ def atomic_writer(
         fault_point()
         sync_directory(target.parent)
     fault_point()
+
+
+def require_writable(path: str | os.PathLike[str]) -> None:
+    """Refuse a path at which no file or folder can be made; for a check before long work.
+
+    A temporary file is made beside it, or in its nearest existing parent, and removed.
+
+    Raises:
+        RunError: the disk is full, read-only or not ours.
+    """
+    target = Path(path)
+    try:
+        temporary = temporary_beside(_nearest_existing(target.parent) / target.name)
+        temporary.touch(exist_ok=False)
+        temporary.unlink()
+    except OSError as error:
+        raise RunError(_refusal(target, error, None)) from error
 
 
 def write_synced(path: Path, data: bytes) -> None:
@@ -138,7 +155,7 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
     with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
         if max_bytes is not None and size > max_bytes:
-            raise FormatError(f"{path} has {size} bytes; at most {max_bytes} make sense here.")
+            raise FormatError(f"{path} has {size} bytes; the limit is {max_bytes}.")
         return file.read()
 
 
@@ -218,13 +235,13 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"the key {key!r} stands twice")
+            raise ValueError(f"the key {key!r} is repeated")
         found[key] = value
     return found
 
 
 def _refuse_number(text: str) -> float:
-    raise ValueError(f"{text} is not a number JSON knows")
+    raise ValueError(f"{text} is not a valid JSON number")
 
 
 def _finite(text: str) -> float:
@@ -405,7 +422,7 @@ def _refusal(path: Path, error: OSError, needed_bytes: int | None) -> str:
         needs = "" if needed_bytes is None else f"it needs {needed_bytes} bytes, "
         return f"{reason} {needs.capitalize()}{free} bytes are free. Make room and run again."
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"{reason} Choose a folder that this user may write to."
+        return f"{reason} Choose a writable folder."
     return reason
 
 

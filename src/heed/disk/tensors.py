@@ -122,7 +122,7 @@ def decode_with_metadata(
     specs, metadata = _read(data, where)
     is_sound = isinstance(metadata, dict) and all(isinstance(x, str) for x in metadata.values())
     if not is_sound:
-        raise FormatError(f"{where} is damaged: the metadata in its header are not texts.")
+        raise FormatError(f"{where} is damaged: the metadata in its header must be strings.")
     return _decode_all(data, specs), dict(metadata)
 
 
@@ -179,11 +179,11 @@ def _read(data: Contents, where: str | PathLike[str]) -> tuple[dict[str, Spec], 
     if header_size > len(data) - 8:
         raise FormatError(f"{where} is cut short: its header alone has {header_size} bytes.")
     if data[8:9] != b"{":
-        raise FormatError(f"{where} is not a safetensors file: its header is no JSON object.")
+        raise FormatError(f"{where} is not a safetensors file: its header is not a JSON object.")
     header = parse_json(data[8 : 8 + header_size], f"the header of {where}")
     metadata = header.pop("__metadata__", {})
     if len(header) > MAX_TENSORS:
-        raise FormatError(f"{where} holds {len(header)} tensors; at most {MAX_TENSORS} make sense.")
+        raise FormatError(f"{where} holds {len(header)} tensors; the limit is {MAX_TENSORS}.")
     specs = {name: _spec(name, entry, where) for name, entry in header.items()}
     _check_places(specs, len(data) - 8 - header_size, where)
     return specs, metadata
@@ -195,18 +195,20 @@ def _header_size(data: Contents) -> int:
 
 def _spec(name: str, entry: Any, where: str | PathLike[str]) -> Spec:
     if not _NAME.fullmatch(name):
-        raise FormatError(f"{where} names a tensor {name[:50]!r}; dots and words are allowed.")
+        raise FormatError(
+            f"{where} names a tensor {name[:50]!r}; only words joined by dots are allowed."
+        )
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise FormatError(f"{where} must give {name} a dtype, a shape and data_offsets.")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise FormatError(
-            f"{where} gives {name} the type {dtype!r}; heed knows {', '.join(DTYPES)}."
+            f"{where} gives {name} the type {dtype!r}; heed supports {', '.join(DTYPES)}."
         )
     if not _is_counts(shape) or len(shape) > MAX_AXES:
         raise FormatError(f"{where} has an invalid shape for {name}: {str(shape)[:50]}.")
     if not _is_counts(offsets) or len(offsets) != 2:
-        raise FormatError(f"{where} has an invalid place for {name}: {str(offsets)[:50]}.")
+        raise FormatError(f"{where} has invalid offsets for {name}: {str(offsets)[:50]}.")
     start, end = offsets
     size = math.prod(shape) * DTYPES[dtype].itemsize
     if end - start != size:
@@ -240,7 +242,7 @@ def _check_expected(
     specs: Mapping[str, Spec], expected: Mapping[str, tuple[int, ...]], where: str | PathLike[str]
 ) -> None:
     if missing := expected.keys() - specs.keys():
-        raise FormatError(f"{where} lacks {_list(missing)}, which the model's config asks for.")
+        raise FormatError(f"{where} lacks {_list(missing)}, which the model's config requires.")
     if extra := specs.keys() - expected.keys():
         raise FormatError(f"{where} holds {_list(extra)}, which the model's config does not have.")
     for name, shape in expected.items():

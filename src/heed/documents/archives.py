@@ -157,11 +157,11 @@ def open_archive(name: str, data: bytes, ending: str) -> Archive:
                 archive.parts.append((info, _TextPart(content, first, encoding)))
                 archive.segments += content.segments
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
-        raise DataError(f"{name} is damaged, or is no .{ending} file: {error}.") from None
+        raise DataError(f"{name} is damaged, or is not a .{ending} file: {error}.") from None
     except (ValueError, OSError, zlib.error) as error:
         raise DataError(f"{name} is damaged: {error}.") from None
     if all(isinstance(part, bytes) for _, part in archive.parts):
-        raise DataError(f"{name} holds no part with text, so it is no .{ending} file.")
+        raise DataError(f"{name} has no part with text, so it is not a .{ending} file.")
     return archive
 
 

@@ -59,7 +59,7 @@ def decode(name: str, data: bytes, ending: str = "") -> tuple[str, Encoding]:
         ending: the ending of its name, which determines where an encoding is declared.
 
     Raises:
-        DataError: it is not in its encoding; names the first invalid byte.
+        DataError: it is not in its encoding, or has a NUL; names the first wrong place.
     """
     if data.startswith(_UTF_32):
         raise DataError(
@@ -79,12 +79,26 @@ def decode(name: str, data: bytes, ending: str = "") -> tuple[str, Encoding]:
         what = f"{declared}, which it declares" if declared else ""
         raise DataError(
             f"{name} must be {what or 'UTF-8, or UTF-16 with a byte order mark'}, but byte "
-            f"{place + 1} (0x{data[place]:02x}) does not fit "
-            f"{'that' if what else (encoding or 'utf-8').upper()}. Save the file as UTF-8."
+            f"{place + 1} (0x{data[place]:02x}) is invalid in "
+            f"{'that encoding' if what else (encoding or 'utf-8').upper()}. Save the file as UTF-8."
         ) from None
+    _require_no_nul(name, text, has_mark=bool(mark))
     if ending == "po" or not declared:
         return text, Encoding(encoding or "utf-8", mark)
     return text, Encoding(declared, has_references=True)
+
+
+def _require_no_nul(name: str, text: str, *, has_mark: bool) -> None:
+    """Refuse NUL: English text in UTF-16 is valid UTF-8, with a NUL in every second place."""
+    place = text.find("\0")
+    if place < 0:
+        return
+    if has_mark:
+        raise DataError(f"{name} must be text, but character {place + 1} is NUL. Remove it.")
+    raise DataError(
+        f"{name} must be text, but character {place + 1} is NUL, so it looks like UTF-16 without "
+        "a byte order mark. Save the file as UTF-8, or as UTF-16 with a byte order mark."
+    )
 
 
 def _is_written_in_utf_8(data: bytes) -> bool:

@@ -78,8 +78,8 @@ def open_document(name: str, data: bytes) -> Document:
     ending = name.rpartition(".")[2].lower()
     if "." not in name or f".{ending}" not in SUPPORTED_FORMATS:
         raise DataError(
-            f"{name or 'What has no name'} must be a file of a supported format, by the ending of "
-            f"its name, such as in a.txt: {', '.join(SUPPORTED_FORMATS)}."
+            f"{name or 'The name of the file'} must end with a supported suffix: "
+            f"{', '.join(SUPPORTED_FORMATS)}."
         )
     if ending in ARCHIVE_FORMATS:
         return open_archive(name, data, ending)

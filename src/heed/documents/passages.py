@@ -92,16 +92,17 @@ def split_passage(text: str, mode: str = "1") -> Passage:
     is_line_start = True
     for part in parts_of(text, mode):
         before, body, after = split_edges(part)
-        if mark := (_LIST_MARKS if is_line_start else _BULLETS).match(body):
-            before, body = before + mark[0], body[mark.end() :]
+        ends_line = _LINES.search(after if body else before) is not None
+        # A tab may follow a mark, and is the end of this part then.
+        if mark := (_LIST_MARKS if is_line_start else _BULLETS).match(f"{body} "):
+            before, body = before + body[: mark.end()], body[mark.end() :]
         if has_words(body):
             between.append("".join([*gap, before]))
             segments.append(Segment(body))
             gap = [after]
         else:
             gap += (before, body, after)
-        tail = after if body else before
-        is_line_start = _LINES.search(tail) is not None or (is_line_start and not body)
+        is_line_start = ends_line or (is_line_start and not body)
     return Passage(segments, [*between, "".join(gap)])
 
 

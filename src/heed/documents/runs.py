@@ -102,7 +102,7 @@ def split_runs(text: str, prefix: str) -> Assembly:
     """
     if _BEGIN in text or _END in text:
         raise DataError(
-            "The document holds U+FDD0 or U+FDD1, which are no characters. Remove them."
+            "The document has U+FDD0 or U+FDD1, which are not characters. Remove them."
         )
     tokens = read_tokens(text, is_xml=True)
     structure(text, tokens, replace(_RULES, is_xml=True))

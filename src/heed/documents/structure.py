@@ -136,12 +136,12 @@ def _crossed(source: str, token: Token, latest: Token | None) -> DataError:
     where = position(source, token.start)
     if latest is None:
         return DataError(
-            f"The XML is malformed at {where}: {token.raw} closes nothing. Remove it, or add "
+            f"The XML is malformed at {where}: {token.raw} closes no tag. Remove it, or add "
             f"<{token.name}> before it."
         )
     return DataError(
-        f"The XML is malformed at {where}: {token.raw} comes where <{latest.name}> of "
-        f"{position(source, latest.start)} has to be closed first."
+        f"The XML is malformed at {where}: {token.raw} comes before <{latest.name}> at "
+        f"{position(source, latest.start)} is closed."
     )
 
 

@@ -179,7 +179,7 @@ def _html_character(entity: str) -> str:
 
 def _xml_tokens(source: str) -> Iterator[Token]:
     if match := NO_XML_CHARACTER.search(source):
-        raise _malformed(source, match.start(), f"XML has no character U+{ord(match[0]):04X}")
+        raise _malformed(source, match.start(), f"XML cannot have U+{ord(match[0]):04X}")
     place = 0
     while place < len(source):
         start = source.find("<", place)
@@ -210,7 +210,7 @@ def _xml_tag(source: str, start: int) -> Token:
             raise _malformed(source, start, f"the tag has the attribute {repeated} twice")
         return Token("empty" if match["empty"] else "open", match[0], start, match["name"])
     shown = source[start : start + 20].split("\n")[0]
-    raise _malformed(source, start, f"{shown!r} is no tag; a < of the text is written &lt;")
+    raise _malformed(source, start, f"{shown!r} is not a tag; write a literal < as &lt;")
 
 
 def _doctype(source: str, start: int) -> Token:
@@ -226,7 +226,7 @@ def _doctype(source: str, start: int) -> Token:
 
 def _xml_text(source: str, start: int, end: int) -> Iterator[Token]:
     if (section_end := source.find("]]>", start, end)) >= 0:
-        raise _malformed(source, section_end, "this ]]> ends no CDATA section; write ]]&gt;")
+        raise _malformed(source, section_end, "this ]]> does not end a CDATA section; write ]]&gt;")
     while start < end:
         sign = source.find("&", start, end)
         plain_end = end if sign < 0 else sign
@@ -237,7 +237,7 @@ def _xml_text(source: str, start: int, end: int) -> Iterator[Token]:
             return
         match = _XML_ENTITY.match(source, sign, end)
         if not match:
-            raise _malformed(source, sign, "this & begins no entity; write &amp;")
+            raise _malformed(source, sign, "this & does not begin an entity; write &amp;")
         character = _xml_character(source, sign, match[0])
         # HTML's entity names mean the same here; the document's own are not resolved.
         kind: Kind = "text" if character else "other"
@@ -252,7 +252,7 @@ def _xml_character(source: str, start: int, entity: str) -> str:
     digits, base = (body[2:], 16) if body[1] == "x" else (body[1:], 10)
     number = int(digits, base) if len(digits.lstrip("0")) <= _MAX_DIGITS else -1
     if not 0 < number <= _LAST_CHARACTER or NO_XML_CHARACTER.match(chr(number)):
-        raise _malformed(source, start, "this entity is the number of no character")
+        raise _malformed(source, start, "this entity is not a valid character number")
     return chr(number)
 
 

@@ -94,7 +94,7 @@ def from_arrays(
     wanted = expected(config)
     for name in wanted.keys() ^ arrays.keys():
         what = "lacks" if name in wanted else "holds"
-        raise FormatError(f"{where} {what} {name}; the model's config says otherwise.")
+        raise FormatError(f"{where} {what} {name}; the model's config does not match.")
     for name, (dtype, shape) in wanted.items():
         array = arrays[name]
         if array.dtype != dtype or array.shape != shape:
@@ -104,8 +104,8 @@ def from_arrays(
             )
         if dtype == np.int8 and max(int(array.max()), -int(array.min())) > MOST_INT:
             raise FormatError(
-                f"{where}: {name} has numbers beyond ±{MOST_INT}; heed rounded to ±127 once. "
-                "Round the float32 model again: heed quantize."
+                f"{where}: {name} has numbers beyond ±{MOST_INT}; older versions of heed rounded "
+                "to ±127. Round the float32 model again: heed quantize."
             )
     by_role = sizes(config)
     stored = {

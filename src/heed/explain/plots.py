@@ -353,7 +353,7 @@ def beam_tree(branches: Sequence[Branch], *, title: str = "") -> Plot:
     for i, branch in enumerate(branches):
         if not -1 <= branch.parent < i:
             raise DataError(
-                f"the parent of branch {i} must stand in front of it, but is {branch.parent}."
+                f"the parent of branch {i} must come before it, but is {branch.parent}."
             )
         depths.append(0 if branch.parent < 0 else depths[branch.parent] + 1)
     heights = _heights(branches)

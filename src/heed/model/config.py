@@ -234,9 +234,9 @@ class ModelConfig:
     def _require_mergeable(self) -> None:
         if self.positions == "rotary":
             raise ConfigError(
-                "rotary positions turn a query for all its keys, but model.decoder_attention = "
-                "merged has keys of the source too, which stand in another sequence. Set "
-                "model.positions = sinusoidal, shaw or alibi."
+                "rotary positions rotate a query once for all its keys, but "
+                "model.decoder_attention = merged also has keys of the source, whose positions "
+                "are counted separately. Set model.positions = sinusoidal, shaw or alibi."
             )
         if self.decoder_self != "attention":
             raise ConfigError(
@@ -290,8 +290,8 @@ def require_fitting_widths(config: Any) -> None:
     width = config.n_heads * config.value_width
     if not config.output_projection and width != config.d_model:
         raise ConfigError(
-            f"without model.output_projection the heads must have model.d_model ({config.d_model}) "
-            f"numbers together, but have {width}. Leave model.d_v out."
+            "without model.output_projection, model.n_heads * model.d_v must be model.d_model "
+            f"({config.d_model}), but is {width}. Leave model.d_v out."
         )
     if config.positions.startswith("sinusoidal") and config.d_model % 2:
         raise ConfigError(f"model.d_model must be even for {config.positions} positions.")
@@ -301,8 +301,9 @@ def require_fitting_widths(config: Any) -> None:
         )
     if config.normalize_positions and config.positions not in NORMALIZABLE:
         raise ConfigError(
-            f"model.normalize_positions needs positions that are one of {', '.join(NORMALIZABLE)}, "
-            f"but they are {config.positions}. Set model.normalize_positions = false."
+            "model.normalize_positions needs model.positions to be one of "
+            f"{', '.join(NORMALIZABLE)}, but it is {config.positions}. Set "
+            "model.normalize_positions = false."
         )
 
 
@@ -343,12 +344,12 @@ def _require_fitting_linear(config: Any) -> None:
         )
     if config.window is not None:
         raise ConfigError(
-            f"model.window needs the keys of single positions, but {kind} keeps only their sum. "
-            "Leave model.window out, or set model.attention = softmax."
+            f"model.window needs the keys of individual positions, but {kind} keeps only their "
+            "sum. Leave model.window out, or set model.attention = softmax."
         )
     if config.attention_dropout:
         raise ConfigError(
-            f"model.attention_dropout drops single weights, but {kind} computes none. Set "
+            f"model.attention_dropout drops individual weights, but {kind} computes none. Set "
             "model.attention_dropout = 0."
         )
     if config.positions in ("shaw", "alibi"):
@@ -358,8 +359,8 @@ def _require_fitting_linear(config: Any) -> None:
         )
     if config.attention == "linear" and config.positions == "rotary":
         raise ConfigError(
-            f"rotary positions tell distances by products of queries and keys, but {kind} has "
-            "other products. Set model.attention = favor, or model.positions = sinusoidal."
+            f"rotary positions need products of queries and keys, which {kind} does not compute. "
+            "Set model.attention = favor, or model.positions = sinusoidal."
         )
 
 
@@ -375,7 +376,7 @@ def kind_of_attention(config: Any) -> str:
     """How heads attend, for the summary of a model."""
     words = f"{config.attention} attention"
     if config.mask == "after":
-        words += " masked behind the softmax"
+        words += " masked after the softmax"
     return words if config.window is None else f"{words} within {config.window} positions"
 
 

@@ -94,7 +94,7 @@ def editing(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
     """
     given: object = edits
     if not isinstance(given, Mapping) or not all(map(callable, given.values())):
-        raise UsageError("edits must be functions by the name of a tensor: {name: function}.")
+        raise UsageError("edits must map tensor names to functions: {name: function}.")
     unused = set(edits)
     computed: dict[str, None] = {}
 

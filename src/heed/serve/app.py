@@ -39,8 +39,8 @@ from heed.serve.watch.requests import Watched
 
 SENTENCES = {
     404: "There is nothing at this address.",
-    405: "This address does not take this method; the header Allow names those it takes.",
-    500: "The server failed at this request. Its log says why.",
+    405: "This address does not allow this method; the Allow header lists those it does.",
+    500: "The server failed to answer this request. See its log for the reason.",
 }
 
 

@@ -140,7 +140,7 @@ class Connection(HttpToolsProtocol):
         # RFC 9112, section 3.2.
         n_hosts = sum(name == b"host" for name, _ in self.headers)
         if n_hosts > 1 or (not n_hosts and self.parser.get_http_version() == "1.1"):
-            raise ValueError("A request of HTTP 1.1 has one Host header.")
+            raise ValueError("An HTTP/1.1 request must have exactly one Host header.")
         self.scope["state"][WHEN_LEFT] = self.when_left
         super().on_headers_complete()
         self._enter(Phase.BODY, self._listen.body_s)

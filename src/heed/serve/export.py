@@ -191,7 +191,7 @@ def _page(held: dict[str, Any], char_limit: int) -> str:
     first, _, _ = held["text"].partition("\n")
     what = "One sentence" if count == 1 else f"{count} sentences, read as one batch,"
     note = (
-        f"{what} in {model}, with heed {__version__}. Numbers have 16 bits. This file asks no "
+        f"{what} in {model}, with heed {__version__}. Numbers have 16 bits. This file needs no "
         "network."
     )
     if "likeliest" in held:

@@ -104,7 +104,7 @@ def _why_not(error: OSError, listen: Listen, port: int) -> str:
             "Choose another with --port, or --port 0 for a free one."
         )
     if error.errno == errno.EACCES:
-        return f"Port {port} needs the rights of the administrator. Choose one from 1024 on."
+        return f"Port {port} needs administrator rights. Choose 1024 or higher."
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{listen.host} is not an address of this machine. Use 127.0.0.1 or 0.0.0.0."
     return f"{listen.host} port {port}: {error.strerror}."

@@ -63,7 +63,7 @@ def _require_token(http: Request, token: str) -> None:
     if token and not (scheme.lower() == "bearer" and is_right):
         raise Refusal(
             401,
-            "The figures need the token of metrics.token, as Authorization: Bearer.",
+            "/metrics needs the token in metrics.token, sent as Authorization: Bearer.",
             code="invalid_token",
             headers={"WWW-Authenticate": "Bearer"},
         )

@@ -202,8 +202,8 @@ class _Process:
             self.service.close(within_s=1.0)
             return 0
         self.say(
-            f"heed: requests were still in work {self.settings.listen.grace_s:g} s after the "
-            "signal, and were cut off. A longer listen.grace_s would have answered them."
+            f"heed: requests were still unanswered {self.settings.listen.grace_s:g} s after the "
+            "signal and were cut off. Allow more time with listen.grace_s."
         )
         return 1
 

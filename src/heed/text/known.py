@@ -262,7 +262,7 @@ class KnownWords:
                 limits=limits and Limits(int(limits["least"]), int(limits["ratio"])),
             )
         except (ValueError, KeyError, TypeError):
-            raise FormatError(f"{where} does not hold known words as heed writes them.") from None
+            raise FormatError(f"{where} is not in heed's format for known words.") from None
 
 
 _ARRAYS = {"hashes": "<u4", "capitals": "<u2", "levels": "u1", "larges": "u1"}

@@ -108,8 +108,8 @@ def require_language(code: str) -> None:
     """
     if not _CODE.fullmatch(code):
         raise ConfigError(
-            "a language code must be letters, digits, - and _, such as de or pt-BR, at most 35 of "
-            f"them and a letter first, but is {code!r}."
+            "a language code, such as de or pt-BR, must start with a letter and have at most 35 "
+            f"letters, digits, - and _, but is {code!r}."
         )
 
 

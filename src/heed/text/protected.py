@@ -37,6 +37,10 @@ _NUMBERS = frozenset(("number", "count"))
 _SIGNS = re.compile(rf"[\d{RAISED}%~{{$&@#*_`<>/\\{PICTURES}]")
 
 
+NAME = "name"
+"""The rule of words that a model does not know; it depends on the model, not on the text alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """A stretch of a text that must not change.

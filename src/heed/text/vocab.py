@@ -123,8 +123,8 @@ class TokenizerConfig:
         check(self, "tokenizer")
         if self.subword_alpha > 0 and self.kind in ("char", "word"):
             raise ConfigError(
-                f"tokenizer.subword_alpha must be 0 for kind {self.kind!r}, which cuts a text in "
-                f"one way only, but is {self.subword_alpha}. Try kind 'unigram' or 'bpe'."
+                f"tokenizer.subword_alpha must be 0 for kind {self.kind!r}, which splits a text "
+                f"in only one way, but is {self.subword_alpha}. Try kind 'unigram' or 'bpe'."
             )
 
 
@@ -320,7 +320,7 @@ class Vocab:
             raise FormatError(f"{name} must not have the noncharacter U+FDD0 in a piece, but has.")
         if self.decode(self.encode(_PROBE)) != _PROBE:
             raise FormatError(
-                f"{name} must give every text back unchanged, but does not: train the model with "
+                f"{name} must reproduce every text unchanged, but does not: train the model with "
                 "identity normalization and without removing extra blanks."
             )
 
@@ -455,7 +455,7 @@ def _open(data: bytes, name: str) -> tuple[sentencepiece.SentencePieceProcessor,
         pieces = list(map(processor.id_to_piece, range(processor.get_piece_size())))
     except (RuntimeError, UnicodeDecodeError) as error:  # Its message quotes broken bytes.
         raise FormatError(
-            f"{name} must be a SentencePiece model, but is damaged or something else."
+            f"{name} must be a SentencePiece model, but is damaged or another kind of file."
         ) from error
     return processor, pieces
 

@@ -98,7 +98,7 @@ class Classifier:
             UsageError: `texts` is not a list of texts.
         """
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise UsageError(f"texts must be a list of texts, but is {texts!r:.60}.")
+            raise UsageError(f"texts must be a list of strings, but is {texts!r:.60}.")
         return list(self.stream(texts))
 
     def stream(self, texts: Iterable[str]) -> Iterator[Classified]:
@@ -115,7 +115,7 @@ class Classifier:
             MissingExtraError: torch is not installed.
         """
         if not isinstance(text, str):
-            raise UsageError(f"text must be a text, but is {text!r:.60}.")
+            raise UsageError(f"text must be a string, but is {text!r:.60}.")
         model = traceable(self.twin)
         from heed.translate.tracer import Tracer
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from heed.decode.options import DecodeOptions
 from heed.model.interface import Decodable
-from heed.translate.inspect import next_ids
 from heed.translate.arguments import require_callable, require_text
+from heed.translate.inspect import next_ids
 from heed.translate.lines import LineReader
 from heed.translate.parts import Chunk
 from heed.translate.result import Continuation, NextToken

@@ -7,13 +7,13 @@ translation may come from any author, with numbers as the target language writes
 from collections.abc import Iterator
 from dataclasses import replace
 
-from heed.text.protected import Span, find_spans
+from heed.text.protected import NAME, Span, find_spans
 from heed.text.shared import number_key
 from heed.text.slots import Mark
 from heed.translate.source import Kept, Place, Source
 
 # Kinds of spans that no rule finds in the target language alone.
-_FOUND_IN_SOURCES = frozenset(("name", "term", "regex"))
+_FOUND_IN_SOURCES = frozenset((NAME, "term", "regex"))
 
 
 def prefix_marks(begun: str, source: Source) -> list[Mark]:

@@ -124,7 +124,7 @@ class LanguageModel:
             ConfigError: an option does not exist or its value is out of range.
         """
         if isinstance(prompts, str) or not all(isinstance(text, str) for text in prompts):
-            raise UsageError(f"prompts must be a list of texts, but is {prompts!r:.60}.")
+            raise UsageError(f"prompts must be a list of strings, but is {prompts!r:.60}.")
         if type(length) is not int or not 1 <= length <= MAX_NEW_TOKENS:
             raise UsageError(f"length must be from 1 to {MAX_NEW_TOKENS:,}, but is {length!r}.")
         chosen = options_from(self.options, options)

@@ -286,8 +286,8 @@ class LineReader:
             if not is_known(lang):
                 name = f"{lang} writes them" if lang else "this model's languages write them"
                 raise ConfigError(
-                    f"Numbers cannot be localized: heed does not know how {name}. "
-                    "Leave out localize_numbers (--localize-numbers)."
+                    "Numbers cannot be localized: heed does not know the number format of "
+                    f"{name}. Leave out localize_numbers (--localize-numbers)."
                 )
         return lambda number: localize(number, source, target)
 
@@ -295,9 +295,7 @@ class LineReader:
 def with_glossary(lines: Iterable[Line], glossary: Glossary | None) -> list[Line]:
     """Lines, with this glossary unless they have their own; UsageError if it is not a glossary."""
     _require_glossary(glossary)
-    return [
-        replace(line, glossary=glossary) if line.glossary is None else line for line in lines
-    ]
+    return [replace(line, glossary=glossary) if line.glossary is None else line for line in lines]
 
 
 def _require_glossary(glossary: object) -> None:
@@ -350,7 +348,7 @@ def texts_of(
     for number, value in enumerate(values, start=1):
         if not isinstance(value, kinds):
             raise UsageError(
-                f"{name} must be {wanted}, but number {number} of them is {reprlib.repr(value)}."
+                f"{name} must be {wanted}, but item {number} is {reprlib.repr(value)}."
             )
         yield value
 
@@ -451,8 +449,8 @@ def with_prefixes(
         prefix = next(remaining, None)
         if prefix is None:
             raise DataError(
-                f"There must be one prefix for each line, but line {number} has none: "
-                f"there are only {number - 1}. Use empty lines where anything may come first."
+                f"There must be one prefix for each line, but line {number} has none: there are "
+                f"only {number - 1}. Use an empty line for no prefix."
             )
         yield replace(line, prefix=prefix)
     if remaining is not None and next(remaining, None) is not None:

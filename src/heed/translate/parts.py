@@ -11,7 +11,7 @@ from typing import TypeVar
 from heed.decode.phrases import Phrases
 from heed.text.capitals import in_small_letters, is_in_capitals
 from heed.text.normalize import normalize
-from heed.text.protected import Rules, Span, find_spans, with_things
+from heed.text.protected import NAME, Rules, Span, find_spans, with_things
 from heed.text.readings import corrections, in_usual_case, with_usual_capitals
 from heed.text.segment import cut
 from heed.text.slots import Slots, encode_with
@@ -237,7 +237,7 @@ class PartCutter:
         if known is None or self.slots is None:
             return spans
         names = self._outside_terms(known.names, text, spans)
-        return with_things(spans, names, "name") if names else spans
+        return with_things(spans, names, NAME) if names else spans
 
     def _chunk(self, source: Source, begun: str, keys: Iterator[int]) -> Chunk:
         """A part with protected spans, ready to be searched."""

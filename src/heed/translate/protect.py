@@ -224,7 +224,7 @@ def restore(draft: Draft, links: Links | None, *, is_aligned: bool) -> Restored:
 
 _SOURCE_KEPT = Doubt(
     kind="untranslated",
-    sentence="There was no place for the protected spans, so the source stands here.",
+    sentence="The protected spans could not be placed, so the source was kept.",
 )
 _REPEATED = Doubt(
     kind="span_repeated", sentence="The model wrote a protected span twice; one copy was removed."
@@ -258,7 +258,9 @@ def with_inner(translation: Translation, span: Kept, translated: Sequence[str]) 
     """
     changed = with_texts(span.text, translated)
     if changed is None:
-        sentence = "A translated text would have broken its message, so the source stands there."
+        sentence = (
+            "A translation would have broken the syntax of its message, so the source was kept."
+        )
         doubt = Doubt(kind="untranslated", sentence=sentence)
         return replace(translation, doubts=(*translation.doubts, doubt))
     return replace(
@@ -319,20 +321,9 @@ def _repair(tape: Tape, source: Source) -> int | None:
     return None
 
 
-def _recognized(
-    tape: Tape, text: str, places: Sequence[tuple[int, int]], source: Source
-) -> set[tuple[int, int]]:
-    """The places of spans that a rule finds, and of names that are no part of a longer word."""
-    found = {(span.start, span.end) for span in find_spans(text, source.rules)}
-    for atom, place in zip(tape.atoms, places, strict=True):
-        if atom.span is not None and source.spans[atom.span].rule == "name":
-            found.update({place} & {*words_equal(text, atom.text)})
-    return found
-
-
 def _part(tape: Tape, text: str, places: list[tuple[int, int]], source: Source) -> bool:
     """Put blanks beside spans that are not recognized; return whether any was put."""
-    found = _recognized(tape, text, places, source)
+    found = tape.recognized(text, places, source.rules)
     has_changed = False
     for number, (atom, place) in enumerate(zip(tape.atoms, places, strict=True)):
         if atom.span is None or place in found or _is_free(tape, number, source):
@@ -392,7 +383,7 @@ def _clashes(
     tape: Tape, text: str, places: list[tuple[int, int]], source: Source
 ) -> list[tuple[int, int]]:
     """The indices of neighboring spans of which one is not recognized."""
-    found = _recognized(tape, text, places, source)
+    found = tape.recognized(text, places, source.rules)
     lost = {atom.span for atom, place in zip(tape.atoms, places, strict=True) if place not in found}
     return [
         (one.span, other.span)

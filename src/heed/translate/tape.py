@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.text.protected import NAME, Rules, find_spans
+from heed.translate.given_spans import words_equal
 from heed.translate.result import is_written_solid
 from heed.translate.source import Kept
 from heed.translate.words import Links, best_stretch
@@ -76,6 +78,22 @@ class Tape:
             places.append((length, length + len(atom.text)))
             length += len(atom.text)
         return "".join(parts), places
+
+    def recognized(
+        self, text: str, places: Sequence[tuple[int, int]], rules: Rules
+    ) -> set[tuple[int, int]]:
+        """The places of spans that a rule finds, and of names that are no part of a longer word.
+
+        Args:
+            text: of the tape, as `write` gives it.
+            places: of its atoms.
+            rules: those of the source.
+        """
+        found = {(span.start, span.end) for span in find_spans(text, rules)}
+        for atom, place in zip(self.atoms, places, strict=True):
+            if atom.span is not None and self.spans[atom.span].rule == NAME:
+                found.update({place} & {*words_equal(text, atom.text)})
+        return found
 
     def remove(self, atoms: Iterable[Atom]) -> None:
         """Remove atoms; the atom after a removed one is spaced if either of them was."""

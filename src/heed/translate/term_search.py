@@ -7,15 +7,17 @@ has forbidden words, the part is searched once more with required and forbidden 
 `docs/terms.md` has the measurements behind this order.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from heed.bundle.alignment import AlignmentHeads
 from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError
 from heed.model.interface import Decodable, Inspectable
-from heed.text.protected import find_spans
+from heed.text.protected import NAME, find_spans
 from heed.text.slots import encode_with
 from heed.text.vocab import Vocab
 from heed.translate.given_spans import prefix_marks
@@ -75,22 +77,32 @@ class TermSearch:
             found: a translation of each.
         """
         found = list(found)
-        lacking = [
+        parts = [
             (place, _Wanted(chunk, chunk.glossary, _text_of(chunk, self._vocabs[0])))
             for place, chunk in enumerate(chunks)
             if chunk.glossary is not None and found[place].status != "unwanted"
         ]
-        lacking = [(place, wanted) for place, wanted in lacking if not wanted.is_met(found[place])]
+        lacking = [(place, wanted) for place, wanted in parts if not wanted.is_met(found[place])]
         self._place(found, lacking)
         again = [(place, wanted) for place, wanted in lacking if not wanted.is_met(found[place])]
         self._search_again(found, again)
         self._place(found, again)
         for place, wanted in lacking:
-            best = wanted.doubted(found[place])
-            found[place] = replace(
-                best, alternatives=tuple(wanted.placed(other) for other in best.alternatives)
-            )
+            found[place] = wanted.doubted(found[place])
+        self._place_in_alternatives(found, parts)
         return found
+
+    def _place_in_alternatives(self, found: list[Translation], parts: list[Part]) -> None:
+        """Put missing terms into the alternatives of translations, without another search."""
+        of_others = [wanted for place, wanted in parts for _ in found[place].alternatives]
+        if not of_others:
+            return
+        others = [other for place, _ in parts for other in found[place].alternatives]
+        self._place(others, list(enumerate(of_others)))
+        done = map(_Wanted.doubted, of_others, others)
+        for place, _ in parts:
+            alternatives = tuple(islice(done, len(found[place].alternatives)))
+            found[place] = replace(found[place], alternatives=alternatives)
 
     def _place(self, found: list[Translation], lacking: list[Part]) -> None:
         """Put missing terms in place of the words aligned with them, or where they fit."""
@@ -318,26 +330,32 @@ class _Wanted:
         """Whether a translation has the spans of another, and no more except those of terms."""
         if self.chunk.source is None:
             return True
-        rules = self.chunk.source.rules
         before, after = (
-            Counter(each.text[span.start : span.end] for span in find_spans(each.text, rules))
+            Counter(each.text[slice(*place)] for place in self._taken(each.text))
             for each in (found, other)
         )
         if before == after:
             return True
         of_terms = {
-            form[span.start : span.end]
+            form[slice(*place)]
             for one in self._targets
             for form in one.targets
-            for span in find_spans(form, rules)
+            for place in self._taken(form)
         }
         return before <= after and of_terms.issuperset(after - before)
 
     def _taken(self, text: str) -> list[Span]:
-        """The protected spans of a translation, which must not be replaced."""
-        if self.chunk.source is None:
+        """The places of protected spans in a translation; a term must not replace them."""
+        source = self.chunk.source
+        if source is None:
             return []
-        return [(span.start, span.end) for span in find_spans(text, self.chunk.source.rules)]
+        taken = [(span.start, span.end) for span in find_spans(text, source.rules)]
+        for name in {span.text for span in source.spans if span.rule == NAME}:
+            for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+                start, end = match.span()
+                if all(end <= first or last <= start for first, last in taken):
+                    taken.append((start, end))
+        return sorted(taken)
 
     def doubted(self, found: Translation) -> Translation:
         """A translation with doubts about the terms that it does not follow."""

@@ -301,11 +301,15 @@ def read_trace(path: str | Path) -> Trace | BatchTrace:
     readers: dict[str, Callable[..., Trace | BatchTrace]] = {FORMAT: _trace, BATCH_FORMAT: _batch}
     read = readers.get(metadata.get("format", ""))
     if read is None:
-        raise FormatError(f"{path} is no trace of heed; Translator.trace(…).save(path) writes one.")
+        raise FormatError(
+            f"{path} is not a trace written by heed; Translator.trace(…).save(path) writes one."
+        )
     try:
         return read(tensors, json.loads(metadata["trace"]))
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise FormatError(f"{path} is damaged: its description does not fit: {error!r}.") from None
+        raise FormatError(
+            f"{path} is damaged: its description does not match: {error!r}."
+        ) from None
 
 
 def _trace(found: Mapping[str, Floats], about: dict[str, Any]) -> Trace:

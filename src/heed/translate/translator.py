@@ -389,8 +389,8 @@ class Translator:
     def alternatives(self, text: str, *arguments: Any, **options: Any) -> list[Continuation]:
         """The old name of `continuations`, until the next version."""
         warnings.warn(
-            "Translator.alternatives is now called continuations. "
-            "The old name ends with the next version of heed.",
+            "Translator.alternatives is now called continuations. The old name will be removed "
+            "in the next version of heed.",
             FutureWarning,
             stacklevel=2,
         )

@@ -126,7 +126,7 @@ def traceable(twin: Twin | None) -> Traceable:
         UsageError: there is no twin.
     """
     if twin is None:
-        raise UsageError("Only a model that was opened from a folder can be traced or edited.")
+        raise UsageError("Only a model that was loaded from a folder can be traced or edited.")
     return twin.model
 
 

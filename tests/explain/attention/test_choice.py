@@ -160,7 +160,7 @@ def test_other_files_are_refused(content: bytes) -> None:
 
 def test_heads_of_values_that_cannot_be_are_refused() -> None:
     content = AlignmentHeads(heads=(-1,)).to_bytes()
-    with pytest.raises(FormatError, match="does not name alignment heads as heed writes them"):
+    with pytest.raises(FormatError, match="is not in heed's format for alignment heads"):
         AlignmentHeads.from_bytes(content, "alignment.json")
 
 
@@ -182,7 +182,7 @@ def test_data_that_do_not_fit_are_refused(translator: Translator) -> None:
         choose(translator, SRC, TGT[:1])
     with pytest.raises(DataError, match=r"as sources \(4\), but there are 4 and 1\."):
         choose(translator, SRC, TGT, gold=GOLD[:1])
-    with pytest.raises(DataError, match="No pair has both sides"):
+    with pytest.raises(DataError, match="No pair has text on both sides"):
         choose(translator, [""], ["a"])
     outside = Gold(frozenset({(9, 0)}), frozenset({(9, 0)}))
     with pytest.raises(DataError, match="Pair 1 has 3 and 3 words, but a link 9-0"):

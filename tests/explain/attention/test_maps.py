@@ -80,7 +80,7 @@ def test_what_is_not_there_is_refused(translator: Translator) -> None:
         UsageError, match="use must be one of encoder, decoder, cross, joint, but is 'x'"
     ):
         maps(trace, "x")
-    with pytest.raises(UsageError, match="This model has no attention of the use joint"):
+    with pytest.raises(UsageError, match="This model has no joint attention; it has: "):
         maps(trace, "joint")
     with pytest.raises(UsageError, match="Rollout needs self-attention"):
         rollout_of(trace, "joint")

@@ -120,7 +120,7 @@ def test_masking_is_what_is_lost_when_nothing_reads_a_position(translator_of: Tr
     for i in (0, 2):
         one = effect_on(pair, source_readings(pair, i))
         np.testing.assert_allclose(found.source[:, i], one.before - one.after, atol=1e-5)
-    with pytest.raises(UsageError, match="only where attention by softmax reads them"):
+    with pytest.raises(UsageError, match="only where softmax attention reads them"):
         masking(Pair.of(translator_of(family="rnn"), LINES[0], LINES[1]))
 
 

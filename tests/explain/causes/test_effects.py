@@ -323,7 +323,7 @@ def test_the_model_translates_if_no_translation_is_given(translator_of: Translat
         (Feature(feed_forward="encoder.0.feed_forward", feature=-1), "0 and 11, but is -1"),
         (Sublayer(name="encoder.0"), "no sublayers named encoder.0; did you mean encoder.0."),
         (Layer(name="encoder.9"), "no layers named encoder.9; did you mean encoder."),
-        (Position(attention="memory", position=0), "no attention by softmax named memory"),
+        (Position(attention="memory", position=0), "no softmax attention named memory"),
         (
             Position(attention="encoder.0.self_attention", position=0, scale=-1.0),
             "scale of a position must be 0 or more, but is -1.0",
@@ -347,14 +347,14 @@ def test_a_patch_that_does_not_fit_is_an_error(translator_of: TranslatorOf) -> N
             Patch(name="encoder.0.self_attention.weights", other=trace),
             r"needs a tensor with one axis of positions, but .* has \(head, src, src\)",
         ),
-        (Patch(name="memory", other=trace, head=0), "memory has no axis of heads"),
+        (Patch(name="memory", other=trace, head=0), "memory has no axis of heads: leave out head"),
         (Patch(name="memory", other=trace, positions={99: 0}), "position of memory must lie"),
         (Patch(name="memory", other=trace, positions={0: 99}), "of the other trace must lie"),
     ):
         with pytest.raises(UsageError, match=message):
             effect_on(pair, [patch])
     wide = translator_of(d_model=16).trace(LINES[0], LINES[1])
-    with pytest.raises(UsageError, match="memory of the other trace has another width"):
+    with pytest.raises(UsageError, match="memory of the other trace has a different width"):
         effect_on(pair, [Patch(name="memory", other=wide)])
 
 
@@ -371,7 +371,7 @@ def test_a_model_without_the_part_says_so(translator_of: TranslatorOf) -> None:
 
 def test_a_window_hides_positions_from_a_search(translator_of: TranslatorOf) -> None:
     pair = pair_of(translator_of(window=2))
-    with pytest.raises(UsageError, match="keeps a window of positions only"):
+    with pytest.raises(UsageError, match="attends to a sliding window"):
         effect_on(pair, [Position(attention="decoder.0.self_attention", position=0)])
     found = effect_on(pair, [Position(attention="encoder.0.self_attention", position=0)])
     assert not np.allclose(found.after, found.before)

@@ -106,7 +106,9 @@ def test_the_best_is_named_by_the_score_that_chose_it(tmp_path: Path) -> None:
 
 def test_headlines_are_sentences_for_an_owner(tmp_path: Path) -> None:
     run = TrainingRun(tmp_path / "run")
-    assert headline(run) == ("There is no folder run: it was moved or removed, or is yet to come.")
+    assert headline(run) == (
+        "There is no folder run: it was moved or removed, or does not exist yet."
+    )
     forecast = {"bleu": {"low": 35.1, "middle": 36.8, "high": 39.2}}
     run.folder.mkdir()
     with lock(run.folder):
@@ -123,14 +125,14 @@ def test_headlines_are_sentences_for_an_owner(tmp_path: Path) -> None:
         assert headline(run) == "BLEU 34.1, about 3 minutes left, ends near 37 (35 to 39)."
     run.refresh()
     assert headline(run) == (
-        "Ended at step 40 without saving: BLEU 34.1. The same command begins again."
+        "Ended at step 40 without saving: BLEU 34.1. Repeat the command to start again."
     )
     (run.folder / "checkpoints" / "step-000030").mkdir(parents=True)
-    assert headline(run).endswith("The same command goes on from step 30.")
+    assert headline(run).endswith("Repeat the command to continue from step 30.")
     write(run.folder, [{"kind": "pause", "step": 40}])
     run.refresh()
     assert headline(run) == (
-        "Stopped and saved at step 40: BLEU 34.1. The same command goes on from there."
+        "Stopped and saved at step 40: BLEU 34.1. Repeat the command to continue from there."
     )
     write(run.folder, [{"kind": "end", "step": 40, "elapsed_s": 4000.0}])
     run.refresh()

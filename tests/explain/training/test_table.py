@@ -27,7 +27,7 @@ def test_one_run_is_a_headline_curves_and_the_latest_events(tmp_path: Path) -> N
     run.refresh()
     lines = table([run])
     assert lines[0] == (
-        "one: Stopped and saved at step 40: BLEU 12.5. The same command goes on from there."
+        "one: Stopped and saved at step 40: BLEU 12.5. Repeat the command to continue from there."
     )
     assert any("train loss" in line and "█▁" in line and "4.000 → 3.000" in line for line in lines)
     assert "  step     40  It overfits." in lines

@@ -63,7 +63,7 @@ def test_a_byte_order_mark_is_no_part_of_the_json(post: Post) -> None:
         (b'{"q": ', "not valid JSON"),
         (b'{"q": "\xff\xfe"}', "not valid UTF-8"),
         (b"[" * 1900, "nested too deeply"),
-        (b'{"q": NaN}', "not a number of JSON"),
+        (b'{"q": NaN}', "is not a JSON number"),
         (b'{"q": 1e999}', "too large"),
         (b'{"q": "a", "q": "b"}', "the same key twice"),
         (b'{"q": "\\ud83d", "source": "en", "target": "de"}', "q parameter must be valid Unicode"),

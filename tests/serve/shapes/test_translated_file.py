@@ -213,5 +213,5 @@ def test_a_folder_that_cannot_be_used_is_told(serve: Serve, en_de: str, tmp_path
     answer = upload(client, "/translate_file")
     assert (answer.status_code, answer.json()["error"]) == (
         503,
-        "The server cannot keep files now.",
+        "The server cannot store files now.",
     )

@@ -245,5 +245,5 @@ def test_a_folder_that_changes_all_the_time_is_refused(
 ) -> None:
     versions = iter(map(str, range(100)))
     monkeypatch.setattr("heed.serve.work.versions.version_of", lambda folder: next(versions))
-    with pytest.raises(FormatError, match="changes while it is read"):
+    with pytest.raises(FormatError, match="keeps changing while it is read"):
         open_version(folder, "en-de")

@@ -93,7 +93,7 @@ def test_a_thread_survives_what_nobody_expected(
         model.fault = fault
         job = make_job(model.call(), 3)
         scheduler.submit(job)
-        with pytest.raises(Refusal, match="error of its own") as caught:
+        with pytest.raises(Refusal, match="internal error") as caught:
             await texts_of(job)
         assert caught.value.status == 500
         model.fault = lambda chunks: None

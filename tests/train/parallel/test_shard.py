@@ -155,7 +155,7 @@ def tensors_of(out: Path, step: int) -> dict[str, torch.Tensor]:
 
 
 def test_one_process_cannot_share_a_model_out(tmp_path: Path, small_run: Run) -> None:
-    with pytest.raises(ConfigError, match="there is one. Start more with torchrun"):
+    with pytest.raises(ConfigError, match="only one is running. Start more with torchrun"):
         small_run(tmp_path / "run", shard=True)
 
 
@@ -170,14 +170,14 @@ def test_an_old_torch_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
         "d_ff": 8,
         "n_heads": 2,
     }
-    with pytest.raises(ConfigError, match="needs a newer torch: 2.13 can do it, but this is"):
+    with pytest.raises(ConfigError, match="needs a newer torch, such as 2.13, but this is"):
         shard(build_model(ModelConfig(**sizes)), Group(size=2))
 
 
 def test_layers_that_share_weights_are_not_shared_out() -> None:
     sizes: dict[str, Any] = {"d_model": 8, "d_ff": 8, "n_heads": 2, "share_layers": "all"}
     model = build_model(ModelConfig(src_vocab_size=9, tgt_vocab_size=9, **sizes))
-    with pytest.raises(ConfigError, match="model.share_layers = all gives all layers the same"):
+    with pytest.raises(ConfigError, match="with model.share_layers = all the layers share"):
         shard(model, Group(size=2))
 
 
@@ -185,7 +185,7 @@ def test_a_step_that_others_wait_in_is_not_made_again_in_parts() -> None:
     def compute(n_parts: int) -> None:
         raise MemoryError
 
-    with pytest.raises(RunError, match="with training.shard a step cannot be made again"):
+    with pytest.raises(RunError, match="with training.shard a step cannot be repeated"):
         in_parts(compute, undo=lambda: None, max_parts=8, is_together=True)
 
 

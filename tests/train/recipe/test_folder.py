@@ -52,7 +52,7 @@ def test_a_folder_that_is_no_run_is_refused_and_left_as_it_is(
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         (out / path).write_text(text)
     before = contents(out)
-    words = rf"out must be a new folder or a run of heed to go on with, but holds {name[:4]}"
+    words = rf"out must be a new folder or a run of heed to continue, but holds {name[:4]}"
     with pytest.raises(RunError, match=words):
         small_run(out)
     assert contents(out) == before

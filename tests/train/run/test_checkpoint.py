@@ -131,7 +131,7 @@ def test_the_older_ones_stay_when_the_new_one_reads_back_wrong(
         verify_directory(folder)
 
     monkeypatch.setattr(checkpoint, "verify_directory", damage)
-    with pytest.raises(RunError, match="was written but reads back wrong: .*cut short"):
+    with pytest.raises(RunError, match="was written, but could not be verified: .*cut short"):
         save_step(tmp_path, 3)
     monkeypatch.undo()
     assert_is_step(load_newest(tmp_path), 2)
@@ -168,14 +168,14 @@ def test_a_damaged_newest_is_passed_over_with_a_warning_that_names_both(
     assert_is_step(found, 1)
     assert found is not None
     (warning,) = found.warnings
-    assert warning.startswith(f"{newer} is damaged and passed over: ")
-    assert warning.endswith(f" Going on from {older}.")
+    assert warning.startswith(f"{newer} is damaged and was skipped: ")
+    assert warning.endswith(f" Continuing from {older}.")
 
 
 def test_a_run_whose_checkpoints_are_all_damaged_is_not_begun_anew(tmp_path: Path) -> None:
     for step in (1, 2):
         flip(save_step(tmp_path, step) / "model.safetensors", 0)
-    words = "no checkpoint of .* can be used. .*step-000002 is damaged .* To begin again, remove"
+    words = "no checkpoint of .* can be used. .*step-000002 is damaged .* To start over, remove"
     with pytest.raises(RunError, match=words):
         load_newest(tmp_path)
 
@@ -187,7 +187,7 @@ def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     names = ("model.safetensors", "optimizer.safetensors", "progress.json")
     for metadata in ({}, {"step": True}):
         write_directory(tmp_path / "x", dict.fromkeys(names, b"{}"), metadata)
-        with pytest.raises(FormatError, match=r"x does not say which step it is of"):
+        with pytest.raises(FormatError, match=r"x does not record its step"):
             load(tmp_path / "x")
 
 

@@ -113,8 +113,8 @@ def test_words_of_a_file_become_rows(tmp_path: Path, vocabs: tuple[Vocab, Vocab]
         torch.testing.assert_close(src[ids[word]], wanted * old.norm(dim=1).mean())
     assert torch.equal(src[ids["saw"]], old[ids["saw"]])
     assert [event["text"] for event in events] == [
-        f"3 of {vocabs[0].size} source pieces begin with a vector of {path}",
-        f"1 of {vocabs[1].size} target pieces begin with a vector of {path}",
+        f"3 of {vocabs[0].size} source pieces are initialized with a vector of {path}",
+        f"1 of {vocabs[1].size} target pieces are initialized with a vector of {path}",
     ]
 
 
@@ -141,7 +141,7 @@ def test_a_run_begins_with_word2vec_or_a_file(
         lengths = table.norm(dim=1).sort().values
         assert (lengths.diff() < 1e-6).any()
         tables.append(table)
-    assert any("begin with a vector of" in str(event.get("text")) for event in events)
+    assert any("initialized with a vector of" in str(event.get("text")) for event in events)
     assert not torch.equal(*tables)
 
 
@@ -200,7 +200,7 @@ def test_a_frozen_run_goes_on_to_the_same_weights(
 def test_freezing_and_sharding_do_not_go_together(
     tmp_path: Path, small_run: Callable[..., Any]
 ) -> None:
-    words = "training.freeze_embeddings and training.shard cannot go together"
+    words = "training.freeze_embeddings and training.shard cannot be combined"
     with pytest.raises(ConfigError, match=words):
         small_run(tmp_path / "run", freeze_embeddings=True, shard=True)
     with pytest.raises(ConfigError, match="training.first_embeddings must be cooccurrence, word"):

@@ -195,7 +195,7 @@ def test_the_parents_very_pieces_can_be_kept(
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"model": {"d_model": 32}}, r"model\.d_model cannot be set with --from: .* where it is 16\."),
-    ({"tokenizer": {"kind": "bpe"}}, r"tokenizer\.kind cannot be set with --from: it is that of"),
+    ({"tokenizer": {"kind": "bpe"}}, r"tokenizer\.kind cannot be set with --from: it comes from"),
     ({"preset": "tiny"}, "preset cannot be chosen with --from: the model keeps the shape of"),
 ]
 

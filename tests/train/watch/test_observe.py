@@ -103,7 +103,7 @@ def test_what_changes_the_last_bits_is_told_when_a_run_goes_on(
     monkeypatch.setattr(torch, "__version__", "9.9.9")
     _, events = small_run(tmp_path / "run")
     notes = [event["text"] for event in of_kind(events, "note")]
-    assert any("is 9.9.9: the run goes on, but not bit for bit" in note for note in notes)
+    assert any("is 9.9.9: the run continues, but not bit for bit" in note for note in notes)
 
 
 def test_questions_stop_where_they_would_take_more_than_a_hundredth(

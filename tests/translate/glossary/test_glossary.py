@@ -3,6 +3,7 @@
 import random
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -54,7 +55,7 @@ def test_forms_kept_terms_forbidden_words_and_case_rules_are_read() -> None:
     [
         ("a\tb\nc\n", "tsv", "Line 2 of the glossary must have a source term, a tab .* but is 'c'"),
         ("a|b\n", "csv", "Line 1 of the glossary must have a source term, a comma and a target"),
-        ('a,b\n"c\n', "csv", "Line 2 of the glossary is no CSV: unexpected end of data"),
+        ('a,b\n"c\n', "csv", "Line 2 of the glossary is not valid CSV: unexpected end of data"),
         ("a\tb\n\na \tc", "tsv", "Line 3 of the glossary repeats the source term 'a' of line 1"),
         ("\tb", "tsv", "The source term in line 1 of the glossary must hold a letter or a digit"),
         ("a\t!", "tsv", "The target term in line 1 .* must hold a letter or a digit, but is '!'"),
@@ -81,10 +82,44 @@ def test_an_unknown_format_is_refused() -> None:
 
 
 def test_what_is_no_glossary_is_refused() -> None:
-    with pytest.raises(UsageError, match="From a dict a glossary is made by Glossary.of"):
+    with pytest.raises(UsageError, match="Use Glossary.of for a dict"):
         Glossary({"man": "Mann"})
+    with pytest.raises(UsageError, match="rows must be the rows of a glossary file"):
+        Glossary(5)
     with pytest.raises(UsageError, match="entries must be a dict .* but is 3"):
         Glossary.of(3)
+
+
+@pytest.mark.parametrize("target", [5, None, ["a", "b"], b"b"])
+def test_terms_that_are_not_strings_are_refused(target: Any) -> None:
+    with pytest.raises(UsageError) as refused:
+        Glossary.of({"dog": target})
+    assert f"The target term of 'dog' must be a string, but is {target!r}." in str(refused.value)
+    with pytest.raises(UsageError, match=r"A source term must be a string, but is 5\."):
+        Glossary.of({5: "x"})
+
+
+@pytest.mark.parametrize("path", [None, 5, b"g.tsv", {"a": "b"}])
+def test_only_a_path_is_read(path: Any) -> None:
+    with pytest.raises(UsageError, match=r"path must be the path of a glossary file, but is "):
+        Glossary.read(path)
+
+
+def test_an_error_in_a_file_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text("dog\tHund\ndog\n", encoding="utf-8")
+    with pytest.raises(DataError) as refused:
+        Glossary.read(path)
+    assert str(refused.value).startswith(f"{path}: Line 2 of the glossary must have a source term")
+    path.write_text("", encoding="utf-8")
+    with pytest.raises(DataError, match=r"terms\.tsv: The glossary must have at least one entry"):
+        Glossary.read(path)
+
+
+def test_an_empty_glossary_has_no_terms() -> None:
+    assert len(Glossary.empty()) == 0
+    assert Glossary.empty().occurrences("a dog") == []
+    assert Glossary.empty().digest != Glossary.of({"a": "b"}).digest
 
 
 def test_too_many_entries_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,7 @@ def choose(
     numbers = [number for number, pair in enumerate(pairs) if pair is not None]
     kept = [pair for pair in pairs if pair is not None]
     if not kept:
-        raise DataError(f"No pair has both sides, of at most {MAX_TOKENS} tokens.")
+        raise DataError(f"No pair has text on both sides with at most {MAX_TOKENS} tokens each.")
     if gold is None:
         measure = "both directions of a statistical aligner"
         further = _pairs(translator, *_sides(more), target_lang, only_blanks=False)
@@ -293,7 +293,8 @@ def _require_inside(pairs: list[_Pair], gold: Sequence[Gold], numbers: list[int]
             if source >= len(pair.src) or target >= len(pair.tgt):
                 raise DataError(
                     f"Pair {number + 1} has {len(pair.src)} and {len(pair.tgt)} words, but a link "
-                    f"{source}-{target}. Words are what blanks part; give text as it was aligned."
+                    f"{source}-{target}. Words are separated by blanks; give the text in the "
+                    "tokenization that was aligned."
                 )
 
 
@@ -314,8 +315,6 @@ def _attention(translator: Translator, pairs: list[_Pair]) -> Iterator[tuple[int
                 ),
             )
         if not layers:
-            raise ConfigError(
-                "this model has no attention to the source, so it has none to choose."
-            )
+            raise ConfigError("this model has no heads to choose: it does not attend to the source.")
         for row, place in enumerate(places):
             yield place, [weights[row] for weights in layers]

@@ -44,7 +44,7 @@ def sublayers(trace: Trace, use: str) -> list[str]:
         has = [other for other in USES if any(map(_SUBLAYERS[other].fullmatch, names))]
         if not has:
             raise UsageError("This model has no attention.")
-        raise UsageError(f"This model has no attention of the use {use}, but {', '.join(has)}.")
+        raise UsageError(f"This model has no {use} attention; it has: {', '.join(has)}.")
     return found
 
 

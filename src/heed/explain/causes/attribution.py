@@ -152,7 +152,7 @@ def masking(pair: Pair) -> Attribution:
         UsageError: the model does not read its source by softmax attention.
     """
     if not keys_of(pair):
-        raise UsageError("Source tokens can be masked only where attention by softmax reads them.")
+        raise UsageError("Source tokens can be masked only where softmax attention reads them.")
     mask = ~torch.eye(len(pair.src_ids), dtype=torch.bool, device=pair.device)[:, None, None]
     parts = []
     for first in range(0, len(mask), pair.n_rows_at_once):

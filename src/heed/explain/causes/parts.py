@@ -162,7 +162,7 @@ class Position:
     def edits(self, pair: Pair) -> Edits:
         """See `Cause.edits`."""
         n_keys = keys_of(pair)
-        _require(self.attention, n_keys, "attention by softmax")
+        _require(self.attention, n_keys, "softmax attention")
         if self.scale < 0:
             raise UsageError(f"The scale of a position must be 0 or more, but is {self.scale}.")
         number = _within(self.position, n_keys[self.attention], f"position of {self.attention}")
@@ -174,8 +174,8 @@ class Position:
             n_read += weights.size(-2)
             if is_own and weights.size(-1) < n_read:
                 raise UsageError(
-                    f"{self.attention} keeps a window of positions only, so none can be switched "
-                    "off in a search."
+                    f"{self.attention} attends to a sliding window, so positions cannot be "
+                    "switched off in a search."
                 )
             if number >= weights.size(-1):  # in a search, this position is not written yet
                 return weights
@@ -224,11 +224,13 @@ class Patch:
         n_here = pair.shapes[self.name][axis]
         rest = [n for i, n in enumerate(pair.shapes[self.name]) if i != axis]
         if rest != [*value.shape[1:]]:
-            raise UsageError(f"{self.name} of the other trace has another width: another model?")
+            raise UsageError(
+                f"{self.name} of the other trace has a different width. Use a trace of this model."
+            )
         heads = slice(None)
         if self.head is not None:
             if axes[0] != "head":
-                raise UsageError(f"{self.name} has no axis of heads, so head must not be given.")
+                raise UsageError(f"{self.name} has no axis of heads: leave out head.")
             head = _within(self.head, len(self.other[self.name]), f"head of {self.name}")
             heads = slice(head, head + 1)
         chosen = self.positions

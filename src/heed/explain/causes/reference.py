@@ -92,7 +92,7 @@ def _place(tokens: Sequence[str], word: str) -> int:
     for place, token in enumerate(tokens):
         if token.removeprefix(BLANK) == word:
             return place
-    raise UsageError(f"{word} is no piece of: {' '.join(tokens)}")
+    raise UsageError(f"{word} must be one of the tokens: {' '.join(tokens)}")
 
 
 def _rival(pair: Pair, position: int, rival: str) -> int:
@@ -100,5 +100,5 @@ def _rival(pair: Pair, position: int, rival: str) -> int:
     piece = BLANK * pair.expected_tokens[position].startswith(BLANK) + rival
     pieces = pair.tgt_vocab.pieces(range(pair.tgt_vocab.size))
     if piece not in pieces:
-        raise UsageError(f"{rival} is no piece of the target vocabulary.")
+        raise UsageError(f"{rival} is not in the target vocabulary.")
     return pieces.index(piece)

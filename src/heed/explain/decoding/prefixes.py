@@ -108,7 +108,7 @@ def exposure_bias(
             translator, [sources[i] for i in batch], [wanted[i] for i in batch], greedy
         )
     if not losses:
-        raise DataError("There must be at least one pair to measure exposure bias, but is none.")
+        raise DataError("Measuring exposure bias needs at least one pair, but there is none.")
     table = np.array(losses, dtype=np.float64)
     positions = [
         _means(table[table[:, 0] == position], position)

@@ -24,7 +24,7 @@ def headline(run: TrainingRun) -> str:
 
 def _empty(run: TrainingRun) -> str:
     if not run.folder.exists():
-        return f"There is no folder {run.folder.name}: it was moved or removed, or is yet to come."
+        return f"There is no folder {run.folder.name}: it was moved or removed, or does not exist yet."
     return "Nothing has been trained here yet."
 
 
@@ -68,7 +68,7 @@ def _reached(run: TrainingRun) -> str:
 def _paused(run: TrainingRun) -> str:
     return (
         f"Stopped and saved at step {run.history.step:,}: {_reached(run)}. "
-        "The same command goes on from there."
+        "Repeat the command to continue from there."
     )
 
 
@@ -76,8 +76,8 @@ def _interrupted(run: TrainingRun) -> str:
     saved = run.saved_step
     begin = f"Ended at step {run.history.step:,} without saving: {_reached(run)}."
     if not saved:  # step 0 is the beginning
-        return f"{begin} The same command begins again."
-    return f"{begin} The same command goes on from step {saved:,}."
+        return f"{begin} Repeat the command to start again."
+    return f"{begin} Repeat the command to continue from step {saved:,}."
 
 
 def _finished(run: TrainingRun) -> str:

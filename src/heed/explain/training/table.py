@@ -104,7 +104,7 @@ def _one(run: TrainingRun, bars: str) -> list[str]:
         if mark.remedy:
             lines.append(f"  {'':>11}  To do: {_one_line(mark.remedy)}")
     if run.n_unreadable:
-        lines.append(f"  {run.n_unreadable:,} damaged lines of the log were passed over.")
+        lines.append(f"  {run.n_unreadable:,} damaged lines of the log were skipped.")
     return lines
 
 

@@ -25,14 +25,14 @@ class ConvConfig(ModelConfig):
         super().__post_init__()
         if self.window is not None:
             raise ConfigError(
-                "model.window is a setting of self-attention, but model.family = conv has "
-                "convolutions in its place. Set model.kernel_size."
+                "model.window is a setting of self-attention, but model.family = conv uses "
+                "convolutions instead. Set model.kernel_size."
             )
         if self.kernel_size % 2 == 0:
             raise ConfigError(f"model.kernel_size must be odd, but is {self.kernel_size}.")
         if self.decoder_self != "attention":
             raise ConfigError(
-                "model.family = conv has convolutions in the place of self-attention, so "
+                "model.family = conv uses convolutions instead of self-attention, so "
                 f"model.decoder_self cannot be {self.decoder_self}. Leave one of the two out."
             )
         if self.decoder_attention == "merged":

@@ -97,7 +97,8 @@ class Keys:
         """
         if not NAME.fullmatch(name):
             raise ConfigError(
-                f"A key's name has small letters, digits and hyphens, at most 32, but is {name!r}."
+                "A key's name must be at most 32 lower-case letters, digits and hyphens, but is "
+                f"{name!r}."
             )
         secret = secrets.token_urlsafe(32)
         row = (name, _hash(secret), time.time(), expires_at, per_minute, chars)
@@ -110,8 +111,8 @@ class Keys:
                 )
         except sqlite3.IntegrityError:
             raise ConfigError(
-                f"There is a key {name} already. Choose another name: one that was revoked stays "
-                "known, so that nobody takes its place."
+                f"There is a key {name} already. Choose another name: the name of a revoked key "
+                "cannot be reused."
             ) from None
         return f"heed_{name}_{secret}"
 
@@ -157,7 +158,7 @@ class Keys:
             raise
         except (sqlite3.Error, OSError) as error:
             raise ConfigError(
-                f"The file of keys {self.path} cannot be used: {error}. Name another as "
+                f"The file of keys {self.path} cannot be used: {error}. Name another with "
                 "access.keys_file."
             ) from None
 

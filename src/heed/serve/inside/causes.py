@@ -55,7 +55,7 @@ async def with_pair(
 
         def end_if_unwanted() -> None:
             if not is_wanted():
-                raise Refusal(504, "Nobody waits for this any more.", code="unwanted")
+                raise Refusal(504, "The client no longer waits for this response.", code="unwanted")
 
         pair = Pair.of_trace(kept.translator, trace, before_pass=end_if_unwanted, **dict(options))
         return run(pair)

@@ -124,7 +124,8 @@ class Runs:
         try:
             await asyncio.to_thread(ask, run.folder, request)
         except RunError as error:
-            raise Refusal(503, f"The run cannot be asked: {error}", code="not_writable") from error
+            sentence = f"The request cannot be written into the run folder: {error}"
+            raise Refusal(503, sentence, code="not_writable") from error
 
     async def _read(self, name: str, read: Callable[["TrainingRun"], Found]) -> Found:
         """Refresh a run and apply a function to it, in a thread."""

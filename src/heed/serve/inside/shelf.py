@@ -61,7 +61,7 @@ class Shelf(Generic[Thing]):
         if id not in self._things:
             raise Refusal(
                 404,
-                f"This {self._what} is not kept any more; ask for it again with POST {self._path}.",
+                f"This {self._what} is no longer kept; request it again with POST {self._path}.",
                 code=f"no_such_{self._what}",
             )
         self._things.move_to_end(id)

@@ -46,7 +46,7 @@ class Kept:
             Refusal: it has several sentences.
         """
         if len(self.sentences) > 1:
-            sentence = "This trace is of several sentences, but one is needed. Trace it alone."
+            sentence = "This needs the trace of a single sentence, but this one has several."
             raise Refusal(400, sentence, code="several_sentences")
         return self.sentences[0]
 

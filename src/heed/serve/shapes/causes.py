@@ -140,7 +140,7 @@ def _changes(asked: Asked) -> list[Change]:
     """
     changes = [_change(asked, values) for values in asked.values["changes"]]
     if len(changes) > MAX_CHANGES:
-        raise Refusal(400, f"changes may be {MAX_CHANGES} at most.", code="too_many")
+        raise Refusal(400, f"changes must have at most {MAX_CHANGES} entries.", code="too_many")
     return changes
 
 

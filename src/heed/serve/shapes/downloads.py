@@ -85,4 +85,4 @@ class Downloads:
 
 
 def _unusable() -> Refusal:
-    return Refusal(503, "The server cannot keep files now.", code="no_store")
+    return Refusal(503, "The server cannot store files now.", code="no_store")

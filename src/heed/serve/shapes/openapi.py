@@ -27,12 +27,12 @@ SCHEMAS: Mapping[Kind, Mapping[str, Any]] = {
 ERRORS = {
     400: "A parameter is missing or wrong.",
     403: "The key is missing or wrong, or the server does not offer this.",
-    413: "Larger than the server takes.",
-    429: "Too many requests; the header Retry-After says when to come back.",
-    503: "The server is busy or ending; the header Retry-After says when to come back.",
-    504: "The time for an answer was over.",
+    413: "Larger than the server accepts.",
+    429: "Too many requests; the Retry-After header says when to retry.",
+    503: "The server is busy or shutting down; the Retry-After header says when to retry.",
+    504: "The answer was not ready in time.",
 }
-NOT_THERE = "There is none of this name."
+NOT_THERE = "Nothing has this name."
 NO_KEY = "The key is missing or wrong."
 OF_CONNECTIONS = {
     408: "The request took too long to arrive.",

@@ -181,7 +181,7 @@ def _terms(glossary: Mapping[str, Any], limit: int) -> Glossary | None:
         if not (term.strip() and isinstance(translation, str) and translation.strip()):
             raise Refusal(
                 400,
-                "glossary must hold a term and its translation in each place, both texts.",
+                "glossary must map each term to its translation, as texts that are not blank.",
                 code="wrong_value",
                 field="glossary",
             )

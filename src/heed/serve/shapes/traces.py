@@ -116,7 +116,7 @@ def _sentences(
     ):
         raise Refusal(
             400,
-            "translation must have one text for each text.",
+            "translation must have one entry for each text.",
             code="wrong_value",
             field="translation",
         )

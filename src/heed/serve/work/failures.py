@@ -26,9 +26,7 @@ def refusal_of(error: Exception) -> Refusal:
     where = ", ".join(f"{frame.filename}:{frame.lineno}" for frame in place)
     log.error("a translation failed: %s in %s", type(error).__name__, where)
     log.debug("its traceback", exc_info=error)
-    return Refusal(
-        500, "The server could not do this because of an error of its own.", code="error"
-    )
+    return Refusal(500, "The server could not do this because of an internal error.", code="error")
 
 
 def refusal_of_model(error: Exception, name: str, folder: Path) -> Refusal:

@@ -169,7 +169,7 @@ class Models:
             opened.require_same_languages(old)
         except (HeedError, OSError) as error:
             if self._refused.get(name) != version:
-                log.error("the model %s has changed, and is refused: %s", name, error)
+                log.error("the new version of the model %s was rejected: %s", name, error)
             self._refused[name] = version
             return
         with self._lock:

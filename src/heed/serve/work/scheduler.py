@@ -149,7 +149,7 @@ class Scheduler:
         wait_s = math.ceil(n_positions / speed) if speed else 1
         raise Refusal(
             503,
-            "The server has more work than it can do. Try again later.",
+            "The server is overloaded. Try again later.",
             code="busy",
             headers={"Retry-After": str(min(max(1, wait_s), MAX_RETRY_S))},
         )

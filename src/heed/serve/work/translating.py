@@ -29,7 +29,7 @@ def call_of(
         Refusal: an option is unknown, or its value is out of the range for requests.
     """
     if "n_best" in options:
-        raise _wrong_option("n_best is not an option of a request; ask for alternatives.")
+        raise _wrong_option("n_best is not an option of a request; use alternatives.")
     try:
         chosen = options_from(model.translator.options, options)
         require_storable(chosen, where="in a request", remedy="")

@@ -37,8 +37,8 @@ def compiled(expression: str) -> "regex.Pattern[str]":
     try:
         if found.fullmatch("", timeout=_PROBE_S):
             raise ConfigError(
-                f"the protected pattern {expression!r} fits an empty text. "
-                "Write one that needs a character, such as x+ instead of x*."
+                f"the protected pattern {expression!r} matches an empty text. Write one that "
+                "needs a character, such as x+ instead of x*."
             )
         for text in _PROBES:
             found.search(text, timeout=_PROBE_S)
@@ -62,6 +62,6 @@ def find_matches(expression: str, text: str) -> list[tuple[int, int]]:
 
 def _too_slow(expression: str) -> ConfigError:
     return ConfigError(
-        f"the protected pattern {expression!r} takes too long for some texts. "
-        "Leave out a repeat within a repeat, such as (x+)+."
+        f"the protected pattern {expression!r} takes too long for some texts. Avoid nested "
+        "repeats, such as (x+)+."
     )

@@ -114,7 +114,7 @@ def _require_no_typing_error(wish: str) -> None:
     close = get_close_matches(wish[1:], NAMES, n=1, cutoff=0.8) if wish[:1] == "-" else []
     if close:
         raise ConfigError(
-            f"the protected pattern {wish!r} is no rule of heed. Did you mean -{close[0]}? "
+            f"the protected pattern {wish!r} is not a rule of heed. Did you mean -{close[0]}? "
             rf"To protect these letters themselves, write \{wish}."
         )
 

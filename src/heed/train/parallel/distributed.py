@@ -214,13 +214,14 @@ def _as_run_error() -> Iterator[None]:
         words = str(error).lower()
         if any(word in words for word in ("closed", "refused", "reset", "broken pipe")):
             raise RunError(
-                "another process of this run has ended. The last checkpoint is sound: the same "
-                "command goes on from there; with torchrun --max-restarts 2 it does so by itself."
+                "another process of this run has ended. The last checkpoint is intact. Run the "
+                "same command to continue; with torchrun --max-restarts 2 it restarts "
+                "automatically."
             ) from error
         if "timed out" in words or "timeout" in words:
             raise WorkerError(
-                f"process {process_rank()} on {platform.node()} got no answer from another one in "
-                "time. Look whether all hosts and processes of the run still work. The last "
-                "checkpoint is sound."
+                f"process {process_rank()} on {platform.node()} timed out waiting for another "
+                "process. Check that all hosts and processes of the run are alive. The last "
+                "checkpoint is intact."
             ) from error
         raise

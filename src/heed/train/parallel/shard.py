@@ -29,8 +29,8 @@ def require_processes(is_sharded: bool, group: Group) -> None:
     """
     if is_sharded and group.size == 1:
         raise ConfigError(
-            "training.shard shares a model out to several processes, but there is one. Start more "
-            "with torchrun (docs/distributed.md), or set training.shard=false."
+            "training.shard splits a model between processes, but only one is running. Start "
+            "more with torchrun (docs/distributed.md), or set training.shard=false."
         )
 
 
@@ -45,12 +45,12 @@ def shard(model: TorchNetwork, group: Group) -> None:
 
     if not hasattr(FSDPModule, "set_force_sum_reduction_for_comms"):
         raise ConfigError(
-            f"training.shard needs a newer torch: 2.13 can do it, but this is {torch.__version__}."
+            f"training.shard needs a newer torch, such as 2.13, but this is {torch.__version__}."
         )
     if any(weight.tied_to and weight.role == "matrix" for weight in model.plan):
         raise ConfigError(
-            "training.shard shares out the weights of each layer, but model.share_layers = all "
-            "gives all layers the same. Set training.shard = false."
+            "training.shard splits the weights of each layer, but with model.share_layers = all "
+            "the layers share them. Set training.shard = false."
         )
     mesh = init_device_mesh(group.device.type, (group.size,))
     for layer in model.layers():

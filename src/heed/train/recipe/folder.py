@@ -50,7 +50,7 @@ def require_run_folder(out: Path) -> None:
         RunError: names what is in it.
     """
     if not _is_run(out):
-        require_unused(out, "a run of heed to go on with")
+        require_unused(out, "a run of heed to continue")
 
 
 def require_unused(out: Path, other: str) -> None:

@@ -235,9 +235,9 @@ def _require_memory(recipe: Recipe) -> None:
     needed, spare = 4.0 * n_copies * n_parameters, spare_host_memory()
     if needed > spare:
         raise ConfigError(
-            f"the model has {n_parameters:,} parameters and needs at least {_spelled_size(needed)} "
-            f"of memory for training, but there are {_spelled_size(spare)}. Lower model.d_model, "
-            "model.d_ff, the numbers of layers or the vocabulary."
+            f"the model has {n_parameters:,} parameters and needs at least "
+            f"{_spelled_size(needed)} of memory for training, but only {_spelled_size(spare)} are "
+            "available. Lower model.d_model, model.d_ff, the numbers of layers or the vocabulary."
         )
 
 

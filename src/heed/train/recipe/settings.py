@@ -93,8 +93,8 @@ def _known(out: Path) -> Path | None:
     if (out / RESOLVED_FILE).exists():
         return out / RESOLVED_FILE
     raise RunError(
-        f"{out} has checkpoints, but {RECIPE_FILE} is missing, with the settings that they were "
-        "trained with. Put it back, or begin another run with another --out."
+        f"{out} has checkpoints, but {RECIPE_FILE}, which holds the settings of the run, is "
+        "missing. Restore it, or start a new run with another --out."
     )
 
 
@@ -112,8 +112,8 @@ def _require_unedited(out: Path, stored: Mapping[str, Any]) -> None:
             was = before.get(key)
             raise RunError(
                 f"{out / RECIPE_FILE}: {'.'.join(key)} was {was} when the run began, but is now "
-                f"{now.get(key)}. A run goes on only as it began: write {was} again, or begin "
-                "another run with another --out."
+                f"{now.get(key)}. A run continues only with its original settings: set it back to "
+                f"{was}, or start a new run with another --out."
             )
 
 
@@ -128,8 +128,8 @@ def require_same_asked(out: Path, asked: Asked) -> None:
             was, now = then.get(key), today.get(key)
             if not _may_change(key) and was != now:
                 raise RunError(
-                    f"{out} was started with {'.'.join(key)} = {_spelled(was)}, but is now asked "
-                    f"for {_spelled(now)}. Use the same settings to go on, or another --out."
+                    f"{out} was started with {'.'.join(key)} = {_spelled(was)}, but this command "
+                    f"sets {_spelled(now)}. Use the same settings to continue, or another --out."
                 )
     write_atomically(path, to_json(asked.values))
 

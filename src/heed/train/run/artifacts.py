@@ -91,9 +91,7 @@ class RunKeeper:
     def _require_folder(self) -> None:
         # Saving would make a new folder, without the corpus and recipe needed to continue.
         if not (self.out / RECIPE_FILE).exists():
-            raise RunError(
-                f"cannot write {self.out}: it was moved or removed while its run was going on."
-            )
+            raise RunError(f"cannot write {self.out}: it was moved or removed during the run.")
 
 
 def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: Report) -> None:

@@ -143,7 +143,7 @@ def calibrate_after_training(
         pairs = development_pairs(run, translator)[: n_pairs_after(time_s)]
         judgment = learn_doubts(translator, pairs, training_pairs(run, translator))
     except (ConfigError, DataError) as error:
-        return f"Only rules will find doubtful translations. {error}"
+        return f"Doubtful translations will be found by rules only. {error}"
     save_judgment(run, judgment)
     return (
         f"Learned on {judgment.n_pairs} development pairs which translations are doubtful; the "

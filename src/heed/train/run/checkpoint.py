@@ -101,7 +101,7 @@ def save(
     try:
         verify_directory(folder)
     except FormatError as error:
-        raise RunError(f"a checkpoint was written but reads back wrong: {error}") from error
+        raise RunError(f"a checkpoint was written, but could not be verified: {error}") from error
     _prune(run, step, max(keep, MIN_KEPT))
     return folder
 
@@ -117,14 +117,14 @@ def load_newest(run: str | os.PathLike[str]) -> Checkpoint | None:
         try:
             checkpoint = load(folder)
         except FormatError as error:
-            problems.append(f"{folder} is damaged and passed over: {error}")
+            problems.append(f"{folder} is damaged and was skipped: {error}")
             continue
-        warnings = tuple(f"{problem} Going on from {folder}." for problem in problems)
+        warnings = tuple(f"{problem} Continuing from {folder}." for problem in problems)
         return Checkpoint(**{**vars(checkpoint), "warnings": warnings})
     if problems:
         raise RunError(
-            f"no checkpoint of {run} can be used. {problems[0]} "
-            f"To begin again, remove {Path(run) / CHECKPOINTS} or choose another run folder."
+            f"no checkpoint of {run} can be used. {problems[0]} To start over, remove "
+            f"{Path(run) / CHECKPOINTS} or choose another run folder."
         )
     return None
 
@@ -142,7 +142,7 @@ def load(folder: str | os.PathLike[str]) -> Checkpoint:
             raise FormatError(f"{path} has no {name}, so it is not a checkpoint.")
     step = manifest.metadata.get("step")
     if type(step) is not int:
-        raise FormatError(f"{path} does not say which step it is of.")
+        raise FormatError(f"{path} does not record its step.")
 
     def tensors(name: str) -> dict[str, Tensor]:
         return to_tensors(decode_tensors(files[name], path / name)) if name in files else {}
@@ -165,7 +165,7 @@ def average_checkpoints(folders: Sequence[str | os.PathLike[str]]) -> dict[str, 
     Raises:
         FormatError: one is damaged, or their tensors differ in name or shape.
     """
-    assert folders, "an average of nothing"
+    assert folders, "no folders to average"
     sums: dict[str, NDArray[np.float64]] = {}
     dtypes: dict[str, np.dtype[Any]] = {}
     for folder in folders:

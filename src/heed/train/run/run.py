@@ -123,8 +123,8 @@ def _require_same_start(group: Group, asked: Asked, data: Prepared, out: Path) -
     )
     group.require_same(
         crc32(to_json(data.report)),
-        "the processes of a run must all learn from one corpus, but found different ones "
-        f"prepared in {out}. Its folder must be one that all hosts share.",
+        "the processes of a run must all train on one corpus, but found different ones prepared "
+        f"in {out}. All hosts must share this folder.",
     )
 
 
@@ -207,8 +207,8 @@ def _slow_start(trainer: Trainer) -> list[str]:
         return []
     return [
         f"reading the corpus and making its vocabulary took {duration(used_s)} of the "
-        f"{duration(time_s)} given. With more --time the same command goes on from where this run "
-        "will end"
+        f"{duration(time_s)} given. To train longer, run the same command again with more --time: "
+        "it continues where this run ends"
     ]
 
 

@@ -75,7 +75,7 @@ def set_up(
     is_random = recipe.training.first_embeddings == "random"
     is_fresh = is_random and not family_of(recipe.model).counts_texts
     if not step_folders(out) and (parent or not is_fresh):
-        phase(report, "making the first weights")
+        phase(report, "computing the initial weights")
         # Only the leader does this; it needs only the state of a fresh trainer.
         trainer = make_trainer(recipe, data, Group(device=group.device))
         _begin(trainer, recipe, data, parent, out, report)
@@ -165,8 +165,8 @@ def resume(trainer: Trainer, out: Path, decoding: Mapping[str, Any]) -> tuple[bo
         found = checkpoint.load_newest(out)
     group.require_same(
         found.step if found else 0,
-        f"the processes of a run must all go on from one checkpoint, but see different ones in "
-        f"{out}. Its folder must be one that all hosts share.",
+        "the processes of a run must all continue from one checkpoint, but see different ones in "
+        f"{out}. All hosts must share this folder.",
     )
     if found is None:
         return False, []
@@ -186,12 +186,12 @@ def resume(trainer: Trainer, out: Path, decoding: Mapping[str, Any]) -> tuple[bo
     notes = [*found.warnings]
     origin = f"step {found.step}" if found.step else trainer.config.parent
     if progress.is_finished and not is_complete:
-        notes.append(f"{out} {missing}: it is written now")
+        notes.append(f"{out} {missing}: writing it now")
     elif origin and not is_complete:
-        notes.append(f"going on from {origin}")
+        notes.append(f"continuing from {origin}")
     if progress.step_batches not in (0, trainer.config.accumulate * group.size):
         notes.append(
-            f"a step learns from {progress.step_batches} batches, as when the run began; "
+            f"each step still uses {progress.step_batches} batches, as at the start of the run; "
             f"processes now: {group.size}"
         )
     return is_complete, notes

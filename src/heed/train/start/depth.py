@@ -63,8 +63,8 @@ def _require_fit(origins: Mapping[str, str], old: AnyConfig, new: AnyConfig) -> 
             continue
         if shapes[origins[weight.name]] != weight.shape:
             raise ConfigError(
-                f"the numbers of layers of {new.family} must be those of the parent with --from, "
-                f"because {weight.name} has another shape there. Leave them out."
+                f"with --from, {new.family} must keep the parent's numbers of layers, because "
+                f"they determine the shape of {weight.name}. Leave them out."
             )
 
 

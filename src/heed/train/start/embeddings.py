@@ -79,10 +79,10 @@ def freeze(model: TorchNetwork) -> None:
 def frozen_in_words(config: AnyConfig) -> str:
     """The effect of `training.freeze_embeddings` on this model, in words."""
     tied = any(weight.role == "output" and weight.tied_to for weight in plan(config))
-    remark = "the embeddings keep their first values (training.freeze_embeddings)"
+    remark = "the embeddings keep their initial values (training.freeze_embeddings)"
     if not tied:
         return remark
     return (
-        f"{remark}; so does the output layer, which is the same table. With model.tied=none it has "
-        "its own, which learns"
+        f"{remark}; so does the output layer, which is the same table. With model.tied=none it "
+        "has its own, which is trained"
     )

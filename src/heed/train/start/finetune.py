@@ -151,7 +151,7 @@ def require_same_parent(parent: Parent, out: Path) -> None:
     if before != found:
         raise RunError(
             f"{out} was started from {parent.folder} when its hash was {before[:12]}, but now it "
-            f"is {found[:12]}. Bring the model back as it was, or use another --out."
+            f"is {found[:12]}. Restore the original model, or use another --out."
         )
 
 
@@ -229,8 +229,8 @@ def _require_same_shape(parent: Parent, asked: Asked, task: TaskName) -> None:
             if key not in free and value != has and not is_new:
                 was = f", where it is {has}" if section == "model" and key in own[section] else ""
                 raise ConfigError(
-                    f"{section}.{key} cannot be set with --from: it is that of {parent.folder}"
-                    f"{was}. Leave it out."
+                    f"{section}.{key} cannot be set with --from: it comes from "
+                    f"{parent.folder}{was}. Leave it out."
                 )
 
 

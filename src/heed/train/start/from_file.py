@@ -56,12 +56,12 @@ def file_weights(
     counts = [int(table.any(dim=1).sum()) for table in rows]
     if not any(counts):
         raise ConfigError(
-            f"training.first_embeddings: no piece of the vocabulary is a word of {path}. Is it of "
-            "another language? With tokenizer.kind=word every piece is a word."
+            f"training.first_embeddings: no piece of the vocabulary is a word of {path}. Is it "
+            "for another language? With tokenizer.kind=word every piece is a word."
         )
     for (side, vocab), count in zip(sides.items(), counts, strict=True):
         name = f"{side} pieces" if side else "pieces"
-        text = f"{count:,} of {vocab.size:,} {name} begin with a vector of {path}"
+        text = f"{count:,} of {vocab.size:,} {name} are initialized with a vector of {path}"
         report({"kind": "note", "text": text})
     return with_rows(weights, config, rows[0], rows[-1])
 

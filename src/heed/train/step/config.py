@@ -135,6 +135,6 @@ class TrainConfig:
             )
         if self.freeze_embeddings and self.shard:
             raise ConfigError(
-                "training.freeze_embeddings and training.shard cannot go together. Set one of them "
-                "to false."
+                "training.freeze_embeddings and training.shard cannot be combined. Set one of "
+                "them to false."
             )

@@ -112,9 +112,9 @@ def in_parts(
                 raise
         if is_together:
             raise RunError(
-                "a batch does not fit into memory, and with training.shard a step cannot be made "
-                "again in smaller parts. Go on with more processes, or start a new run with fewer "
-                "training.batch_tokens or with training.recompute=true."
+                "a batch does not fit into memory, and with training.shard a step cannot be "
+                "repeated in smaller parts. Continue with more processes, or start a new run "
+                "with fewer training.batch_tokens or with training.recompute=true."
             )
         # Outside the handler: inside, the error would still hold the tensors of the attempt.
         undo()

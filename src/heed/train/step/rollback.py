@@ -35,10 +35,10 @@ def roll_back(progress: Progress, restore: Callable[[], int]) -> dict[str, Any]:
     """
     if progress.mends >= MAX_MENDS:
         raise RunError(
-            "training broke down: loss or gradient was not a finite number in "
-            f"{MAX_SKIPPED} steps in a row, up to step {progress.step}, though the rates were "
-            f"halved {MAX_MENDS} times. The last checkpoint is sound. Lower training.learning_rate "
-            "and training.matrix_learning_rate, and start a new run."
+            f"training diverged: loss or gradient was not finite in {MAX_SKIPPED} steps in a row, "
+            f"up to step {progress.step}, though the rates were halved {MAX_MENDS} times. The "
+            "last checkpoint is intact. Lower training.learning_rate and "
+            "training.matrix_learning_rate, and start a new run."
         )
     skipped, step = progress.skipped, restore()
     progress.skipped = 0

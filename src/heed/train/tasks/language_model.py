@@ -152,6 +152,6 @@ LANGUAGE_MODEL = Task(
     collate=collate_windows,
     validate=_validate,
     observe=_observe,
-    usage='Let it go on with a text: heed generate -m {out} "Once upon a time"',
+    usage='Continue a text with: heed generate -m {out} "Once upon a time"',
     counts=_counts,
 )

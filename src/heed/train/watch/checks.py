@@ -94,11 +94,11 @@ def non_finite(now: Evidence) -> Alarm | None:
     step, pairs = now.skipped.get("step"), list(now.skipped.get("pairs", ()))[:5]
     return Alarm(
         name="non-finite",
-        text=f"loss or gradient was not a finite number at step {step}; the update was skipped",
+        text=f"loss or gradient was not finite at step {step}; the update was skipped",
         remedy=(
-            "nothing to do if it stays alone. If it comes again, training goes back to the last "
-            "checkpoint and halves its rates by itself; lower training.learning_rate and "
-            "training.matrix_learning_rate for the next run"
+            "no action is needed for a single one. If it happens again, training rolls back to "
+            "the last checkpoint and halves its rates automatically; lower "
+            "training.learning_rate and training.matrix_learning_rate for the next run"
             + (f", and look at training pairs {', '.join(map(str, pairs))}" if pairs else "")
         ),
         numbers={"n_skipped": now.n_skipped, "pairs": pairs},
@@ -117,7 +117,10 @@ def labels_not_shifted(now: Evidence) -> Alarm | None:
             f"training loss of {last.train_loss:.2f} but {found.dev_loss:.2f} on true text: its "
             "labels are not shifted by one"
         ),
-        remedy="make tgt_in the target behind <bos>, one place later than tgt_out (data/batch.py)",
+        remedy=(
+            "tgt_in must be <bos> followed by the target, tgt_out the target followed by <eos> "
+            "(data/batch.py)"
+        ),
         numbers={"echo": found.echo, "train_loss": last.train_loss, "dev_loss": found.dev_loss},
     )
 
@@ -131,7 +134,7 @@ def mask_leak(now: Evidence) -> Alarm | None:
         name="mask-leak",
         text=(
             f"predictions change by up to {found.leak:.2f} nats when only later words change: the "
-            "decoder sees the future, and its loss says nothing about translation"
+            "decoder reads future tokens, so its loss says nothing about translation"
         ),
         remedy="look at the causal mask of decoder self-attention (model/attention.py, masks.py)",
         numbers={"leak": found.leak},
@@ -188,7 +191,7 @@ def rate_too_low(now: Evidence) -> Alarm | None:
         ),
         remedy=(
             "start again with training.learning_rate and training.matrix_learning_rate ten times "
-            "what they are, or leave them to their defaults"
+            "what they are, or leave them at their defaults"
         ),
         numbers={"movement": last.movement, "train_loss": last.train_loss},
     )
@@ -205,10 +208,11 @@ def misaligned_training(now: Evidence) -> Alarm | None:
         name="misaligned-training",
         text=(
             "the source does not help to predict its target even in training "
-            f"({found.train_gain:+.2f} nats), and long sources do not go with long targets "
-            f"(correlation {now.train_likeness:.2f}): line n of one file is not line n of the other"
+            f"({found.train_gain:+.2f} nats), and the lengths of sources and targets are not "
+            f"correlated (r =  {now.train_likeness:.2f}): line n of one file is not line n of the "
+            "other"
         ),
-        remedy="look at a few pairs side by side (paste FILE FILE | head) and align the files anew",
+        remedy="look at a few pairs side by side (paste FILE FILE | head) and realign the files",
         numbers={"train_gain": found.train_gain, "train_likeness": now.train_likeness},
     )
 
@@ -225,15 +229,15 @@ def source_ignored(now: Evidence) -> Alarm | None:
         return None
     code = "look at the encoder's output and at cross-attention (model/transformer.py)"
     if is_cut_off:
-        words, remedy = "another source changes nothing in the predictions", code
+        words, remedy = "replacing the source does not change the predictions", code
     elif is_deaf:
         words = f"the right source is worth only {found.train_gain:+.2f} nats a token"
         remedy = (
-            "model.norm=pre, a longer training.warmup_steps or lower rates help a decoder to "
-            "listen; look also whether the training files belong together line by line"
+            "model.norm=pre, a longer training.warmup_steps or lower rates help a decoder to use "
+            "its source; also check that the training files are aligned line by line"
         )
     else:
-        words = "every head of cross-attention reads all words alike, so their order is lost"
+        words = "every head of cross-attention attends to all words equally, so their order is lost"
         remedy = f"model.norm=pre or a longer training.warmup_steps; if that does not help, {code}"
     return Alarm(
         name="source-ignored",
@@ -256,7 +260,7 @@ def bad_dev_set(now: Evidence) -> Alarm | None:
                 f"{now.n_dev_in_train} training pairs share a sentence with the {now.n_dev} dev "
                 "pairs: the dev set was taken from the training data"
             ),
-            remedy="they were left out of training, so scores are honest; better give other pairs",
+            remedy="they were left out of training, so scores are not inflated; use other dev pairs",
             numbers={"n_dev": now.n_dev, "n_dev_in_train": now.n_dev_in_train},
         )
     last, found = _last_probe(now)
@@ -276,9 +280,9 @@ def bad_dev_set(now: Evidence) -> Alarm | None:
             name="bad-dev-set",
             text=(
                 f"the source is worth {found.train_gain:.2f} nats a token on training pairs but "
-                f"{found.dev_gain:+.2f} on dev pairs: their lines do not belong together"
+                f"{found.dev_gain:+.2f} on dev pairs: their lines are not aligned"
             ),
-            remedy="each dev line must translate its source; until then scores mean nothing",
+            remedy="each dev line must translate its source; until then scores are meaningless",
             numbers=numbers,
         )
     excess = found.dev_loss - found.train_loss
@@ -288,9 +292,9 @@ def bad_dev_set(now: Evidence) -> Alarm | None:
             name="bad-dev-set",
             text=(
                 f"the loss is {found.train_loss:.2f} on training pairs but {found.dev_loss:.2f} "
-                "on dev pairs, before any could be known by heart: dev is another kind of text"
+                "on dev pairs, before any could be memorized: dev is from a different domain"
             ),
-            remedy="give dev pairs of the kind that is to be translated, or training pairs like it",
+            remedy="use dev pairs from the domain to be translated, or add training pairs from it",
             numbers=numbers,
         )
     return None
@@ -312,12 +316,11 @@ def same_output(now: Evidence) -> Alarm | None:
         return None
     return Alarm(
         name="same-output",
-        text=f"{last.same_share:.0%} of the dev sentences get one and the same translation",
+        text=f"{last.same_share:.0%} of the dev sentences get the same translation",
         remedy=(
-            "look at what stands between the decoder's states and the words: the output layer and "
-            "its bias are not what training used"
+            "check the output layer and its bias: they are not the ones used in training"
             if disagrees
-            else "longer training.warmup_steps or lower rates; look whether the targets vary at all"
+            else "longer training.warmup_steps or lower rates; check that the targets vary at all"
         ),
         numbers={"same_share": last.same_share, "train_loss": last.train_loss},
     )
@@ -356,12 +359,12 @@ def over_fitting(now: Evidence) -> Alarm | None:
         name="over-fitting",
         text=(
             f"the dev loss has risen from {best.dev_loss:.2f} (step {best.step}) to "
-            f"{last.dev_loss:.2f} while the training loss fell to {last.train_loss:.2f}: training "
-            "pairs are learned by heart"
+            f"{last.dev_loss:.2f} while the training loss fell to {last.train_loss:.2f}: the "
+            "model overfits the training pairs"
         ),
         remedy=(
-            "the best model so far is kept. More pairs, more model.dropout, a smaller model or "
-            "less time will do better"
+            "the best model so far is kept. More pairs, more model.dropout, a smaller model or a "
+            "shorter run will help"
         ),
         numbers={"best": best.dev_loss, "best_step": best.step, "dev_loss": last.dev_loss},
     )

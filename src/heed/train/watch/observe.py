@@ -188,7 +188,7 @@ class Observer:
             if key in before and before[key] != now.get(key)
         ]
         if changed:
-            text = f"{', '.join(changed)}: the run goes on, but not bit for bit as it would have"
+            text = f"{', '.join(changed)}: the run continues, but not bit for bit as it would have"
             self.report({"kind": "note", "step": event["step"], "text": text})
 
     def _start_afresh(self) -> None:

@@ -110,7 +110,7 @@ def better(first: Translation, others: Sequence[Translation], how: str) -> Trans
     if _weight(best) >= most or (best.confidence or 0.0) < (first.confidence or 0.0):
         return first
     kinds = ", ".join(dict.fromkeys(d.kind for d in first.doubts if d.kind in HELPED))
-    sentence = f"The first answer was in doubt ({kinds}); this one is from {how}."
+    sentence = f"The first answer was doubtful ({kinds}); this one is from {how}."
     repaired = Doubt(kind="repaired", sentence=sentence)
     return replace(
         best,

@@ -115,8 +115,8 @@ def calibrate(model: Sources, pairs: Pairs, training: Store | None) -> Judgment:
     """
     if len(pairs) < LEAST_PAIRS:
         raise DataError(
-            f"At least {LEAST_PAIRS} development pairs are needed to learn when to doubt, but "
-            f"there are {len(pairs)}."
+            f"At least {LEAST_PAIRS} development pairs are needed to learn which translations are "
+            f"doubtful, but there are {len(pairs)}."
         )
     arrays = {}
     if training is not None and len(training) >= LEAST_TRAINING_PAIRS:

@@ -35,7 +35,7 @@ LENGTHS = (3.0, 12)
 """A side that has more than so many times as many tokens as the other, and so many more."""
 
 SENTENCES = {
-    "left_out": "Something of the source seems to be missing",
+    "left_out": "Part of the source seems to be missing",
     "added": "Something seems to have been added",
     "wrong_language": "The translation seems to be in another language.",
     "source_language": "The source seems to be in another language than the model reads.",
@@ -151,7 +151,7 @@ class Judge:
             for first, last in loops:
                 yield Doubt(
                     kind="loop",
-                    sentence="The same words come again and again.",
+                    sentence="The translation repeats the same words.",
                     start=spans[first][0],
                     end=spans[last - 1][1],
                 )
@@ -160,7 +160,7 @@ class Judge:
         if missing or extra:
             yield Doubt(kind="numbers", sentence=_numbers_differ(missing, extra))
         if is_untranslated(source, text):
-            sentence = "The translation is the source."
+            sentence = "The translation is the same as the source."
             yield Doubt(kind="untranslated", sentence=sentence, start=0, end=len(text))
         elif self.judgment and is_in_foreign_script(source, text, self.judgment.scripts):
             sentence = "The translation is in a script that its language does not use."
@@ -185,7 +185,7 @@ class Judge:
     ) -> Iterator[Doubt]:
         if confidence is not None and self.judgment is not None:
             if confidence < self.judgment.low_confidence:
-                sentence = f"The translation is right with a probability of {confidence:.0%} only."
+                sentence = f"The translation is only {confidence:.0%} likely to be right."
                 yield Doubt(kind="low_confidence", sentence=sentence)
             return
         scores = found.token_scores

@@ -72,8 +72,8 @@ class Glossary:
         lines: dict[str, int] = {}
         if isinstance(rows, Mapping | str) or not isinstance(rows, Iterable):
             raise UsageError(
-                "rows must be those of a glossary's file. From a dict a glossary is made by "
-                "Glossary.of, from a file by Glossary.read."
+                "rows must be the rows of a glossary file. Use Glossary.of for a dict, "
+                "Glossary.read for a file."
             )
         for line, source, target, case in rows:
             self._add(make_term(line, source, target, case), line, lines)
@@ -138,8 +138,8 @@ class Glossary:
         """
         if not isinstance(path, str | os.PathLike):
             raise UsageError(
-                "path must be the path of a glossary's file, but is "
-                f"{reprlib.repr(path)}. From a dict a glossary is made by Glossary.of."
+                f"path must be the path of a glossary file, but is {reprlib.repr(path)}. Use "
+                "Glossary.of for a dict."
             )
         found = cls.open(Path(path))
         for remark in found.remarks:

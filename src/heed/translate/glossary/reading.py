@@ -73,7 +73,7 @@ def _csv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
         try:
             columns = next(reader, None)
         except csv.Error as error:
-            raise DataError(f"Line {line} of the glossary is no CSV: {error}.") from None
+            raise DataError(f"Line {line} of the glossary is not valid CSV: {error}.") from None
         if columns is None:
             return
         yield line, columns

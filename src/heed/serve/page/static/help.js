@@ -45,7 +45,7 @@ const PRIVACY = [
 
 const PRIVACY_ELSEWHERE = [
   only
-    ? "This file asks no network."
+    ? "This file needs no network."
     : "This page asks no server but this one.",
   "The theme is kept in this browser (localStorage).",
 ];
