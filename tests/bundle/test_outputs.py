@@ -94,7 +94,9 @@ def test_a_folder_with_anything_else_is_refused_also_with_force(
     folder = tmp_path / "folder"
     folder.mkdir()
     put(folder)
-    words = rf"folder must be a new folder, but holds {named}, which is not part of a heed model\. Use"
+    words = (
+        rf"folder must be a new folder, but holds {named}, which is not part of a heed model\. Use"
+    )
     with pytest.raises(RunError, match=words):
         require_replaceable(str(folder), [], is_forced=is_forced)
 
@@ -129,7 +131,9 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_holds_what_is_read_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "proj" / "run").mkdir(parents=True)
     (tmp_path / "link").symlink_to("proj")
-    with pytest.raises(UsageError, match=r"holds .*run/file, which this command reads\. Use another --out\."):
+    with pytest.raises(
+        UsageError, match=r"holds .*run/file, which this command reads\. Use another --out\."
+    ):
         require_replaceable(
             str(tmp_path / name), [str(tmp_path / "proj" / "run" / "file")], is_forced=True
         )

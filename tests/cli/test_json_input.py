@@ -63,10 +63,10 @@ def test_a_line_is_read_when_it_is_asked_for() -> None:
         ('{"text": ["a"]}', r'in line 2: "text" must be a string, but is \["a"\]\.'),
         ('{"text": "a", "prefix": 3}', r'in line 2: "prefix" must be a string, but is 3\.'),
         ('{"texts": "a"}', r'in line 2: "texts" is not a key; did you mean "text"\?'),
-        ('{"text": "a", "text": "b"}', r'in line 2: the key "text" occurs twice\.'),
+        ('{"text": "a", "text": "b"}', r'in line 2: the key "text" is repeated\.'),
         (
             '{"text": "a", "glossary": {"dog": "b", "dog": "c"}}',
-            r'in line 2: the key "dog" occurs twice\.',
+            r'in line 2: the key "dog" is repeated\.',
         ),
         (
             '{"text": "a", "targetLang": "de"}',

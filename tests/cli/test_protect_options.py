@@ -42,7 +42,10 @@ def test_flags_say_what_is_protected(translate: Call, tmp_path: Path) -> None:
     ("pattern", "message"),
     [
         ("(", "heed: the protected pattern '(' is not a valid regular expression: missing )"),
-        ("x*", "heed: the protected pattern 'x*' matches an empty text. Write one that needs a char"),
+        (
+            "x*",
+            "heed: the protected pattern 'x*' matches an empty text. Write one that needs a char",
+        ),
         (
             "-numbers",
             "heed: the protected pattern '-numbers' is not a rule of heed. Did you mean -num",

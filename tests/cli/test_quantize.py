@@ -67,7 +67,9 @@ def test_a_folder_with_other_files_is_left_alone(
         )
         code, _, err = call("quantize", str(own), "--out", str(tmp_path), *force)
         assert code == 2
-        assert err == f"heed: {tmp_path} holds {own}, which this command reads. Use another --out.\n"
+        assert (
+            err == f"heed: {tmp_path} holds {own}, which this command reads. Use another --out.\n"
+        )
     assert (docs / "thesis" / "1.txt").read_text() == "mine"
     assert not (own / "model.int8.safetensors").exists()
 

@@ -219,7 +219,8 @@ def test_a_changed_file_or_setting_is_refused_by_name(tmp_path: Path) -> None:
     part = plain(tmp_path, numbered(60))
     run(tmp_path, [part])
     with pytest.raises(
-        RunError, match=r"prepared from other data or settings: data\.max_length was 256, but is 99\. Use"
+        RunError,
+        match=r"prepared from other data or settings: data\.max_length was 256, but is 99\. Use",
     ):
         run(tmp_path, [part], max_length=99)
     plain(tmp_path, numbered(61))

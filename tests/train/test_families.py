@@ -174,7 +174,9 @@ def test_more_layers_than_a_parent_has_are_refused_where_they_do_not_fit(
         settings("rnn, additive", 2), small_corpus, tmp_path / "run", report=lambda event: None
     )
     asked = Asked({"model": {"n_decoder_layers": 2}, "training": {"parent": str(tmp_path / "run")}})
-    with pytest.raises(ConfigError, match="with --from, rnn must keep the parent's numbers of layers"):
+    with pytest.raises(
+        ConfigError, match="with --from, rnn must keep the parent's numbers of layers"
+    ):
         run_training(asked, small_corpus, tmp_path / "more", report=lambda event: None)
 
 

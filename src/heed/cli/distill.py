@@ -7,6 +7,7 @@
 import math
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -223,12 +224,18 @@ def _lesson(
     lesson_files = (f"{TEACHER}/{name}" for name in OWN_FILES)
     require_outside(out, [*flags.src, *flags.dev], (*OWN_PATHS, *lesson_files))
     progress = _Progress(session)
-    with lock(out), stop_signals(session.say) as stop:
+    with stop_signals(session.say) as stop, ExitStack() as held:
+        is_new = not out.exists()
+        if not is_new:
+            held.enter_context(lock(out))
         if lesson := recall(out, wanted):
             return lesson, False
         translator = load(teacher, device=flags.device, threads=flags.threads)
         config = draft(asked).data
         sources = find_sources(teacher, translator, flags.src, flags.dev, flags.target_lang, config)
+        if is_new:  # The lock makes the folder: what is refused above leaves none.
+            held.enter_context(lock(out))
+            recall(out, wanted)  # refuses a run that began in the meantime
         begin(out, wanted)
         stop.only_note()
         lesson = teach(

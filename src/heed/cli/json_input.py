@@ -70,7 +70,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise DataError(f"the key {json.dumps(key)[:40]} occurs twice. Leave one of them out.")
+            raise DataError(f"the key {json.dumps(key)[:40]} is repeated. Leave one of them out.")
         found[key] = value
     return found
 

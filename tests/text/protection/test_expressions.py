@@ -26,7 +26,9 @@ def test_an_expression_that_fits_an_empty_text_is_refused(expression: str) -> No
     if expression == r"\b":  # needs a letter beside it, finds nothing, and does no harm
         assert find_matches(expression, "ab") == []
         return
-    with pytest.raises(ConfigError, match="matches an empty text. Write one that needs a character"):
+    with pytest.raises(
+        ConfigError, match="matches an empty text. Write one that needs a character"
+    ):
         compiled(expression)
 
 

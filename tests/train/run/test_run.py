@@ -19,6 +19,7 @@ from heed.bundle.bundle import load_bundle
 from heed.data.corpus import Corpus
 from heed.disk.files import read_json_lines
 from heed.disk.folders import Manifest, read_manifest, verify_directory
+from heed.engine.packed import save_rounded
 from heed.errors import ConfigError, HeedError, RunError
 from heed.machine import threads
 from heed.train.run import artifacts as keeper
@@ -73,6 +74,22 @@ def test_sizes_that_follow_from_the_vocabulary_may_be_given_if_they_are_right(
     shape = load_bundle(tmp_path / "run").config.to_dict()
     outcome, _ = small_run(tmp_path / "again", max_steps=1, settings={"model": shape})
     assert outcome.is_finished
+
+
+def test_int8_weights_of_an_earlier_model_do_not_stay(small_run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    small_run(out, max_steps=4)
+    save_rounded(load_bundle(out))
+    assert "model.int8.safetensors" in read_manifest(out).files
+    _, events = small_run(out, max_steps=8)
+    assert not (out / "model.int8.safetensors").exists()
+    notes = [event["text"] for event in events if event["kind"] == "note"]
+    assert (
+        f"the int8 weights of the earlier model were removed: run heed quantize {out} again"
+        in notes
+    )
+    _, events = small_run(out, max_steps=9)
+    assert not any("int8" in event.get("text", "") for event in events)
 
 
 def test_the_same_call_again_says_that_it_is_finished(small_run: Run, tmp_path: Path) -> None:

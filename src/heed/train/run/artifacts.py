@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from heed.bundle.bundle import description_files, load_bundle, save_bundle
-from heed.bundle.find import CHECKPOINTS, step_folders
+from heed.bundle.find import CHECKPOINTS, INT8, SHORTLIST, step_folders
 from heed.data.prepared import Prepared
 from heed.disk.files import read_json_lines
 from heed.errors import RunError
@@ -119,6 +119,7 @@ def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: 
         "training time (s)": round(trainer.elapsed_s),
     }
     save_bundle(out, best, numbers=numbers, metadata={"step": trainer.progress.step})
+    _remove_rounded(out, report, trainer.progress.step)
     if recipe.task == "translate":
         config = recipe.training
         text = calibrate_after_training(out, config.threads or None, config.time_s)
@@ -126,6 +127,16 @@ def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: 
     report(
         {"kind": "end", "step": trainer.progress.step, "elapsed_s": trainer.elapsed_s, **numbers}
     )
+
+
+def _remove_rounded(out: Path, report: Report, step: int) -> None:
+    """Remove the int8 weights of the model that the run wrote before, if there are any."""
+    stale = [out / name for name in (INT8, SHORTLIST) if (out / name).is_file()]
+    for path in stale:
+        path.unlink()
+    if stale:
+        text = f"the int8 weights of the earlier model were removed: run heed quantize {out} again"
+        report({"kind": "note", "step": step, "text": text})
 
 
 def validate_trainer(

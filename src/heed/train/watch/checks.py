@@ -209,7 +209,7 @@ def misaligned_training(now: Evidence) -> Alarm | None:
         text=(
             "the source does not help to predict its target even in training "
             f"({found.train_gain:+.2f} nats), and the lengths of sources and targets are not "
-            f"correlated (r =  {now.train_likeness:.2f}): line n of one file is not line n of the "
+            f"correlated (r = {now.train_likeness:.2f}): line n of one file is not line n of the "
             "other"
         ),
         remedy="look at a few pairs side by side (paste FILE FILE | head) and realign the files",
@@ -260,7 +260,9 @@ def bad_dev_set(now: Evidence) -> Alarm | None:
                 f"{now.n_dev_in_train} training pairs share a sentence with the {now.n_dev} dev "
                 "pairs: the dev set was taken from the training data"
             ),
-            remedy="they were left out of training, so scores are not inflated; use other dev pairs",
+            remedy=(
+                "they were left out of training, so scores are not inflated; use other dev pairs"
+            ),
             numbers={"n_dev": now.n_dev, "n_dev_in_train": now.n_dev_in_train},
         )
     last, found = _last_probe(now)
