@@ -375,7 +375,7 @@ CONFIGS: dict[str, tuple[Change, str]] = {
         lambda c: c["model"].update(src_vocab_size=9, tgt_vocab_size=9),
         r"the source vocabulary has \d+ pieces, but the model was made for 9",
     ),
-    "pad": (lambda c: c["model"].update(pad_id=1), "the source vocabulary and the model have different"),
+    "pad": (lambda c: c["model"].update(pad_id=1), "the source vocabulary and the model have"),
     "shape": (lambda c: c["model"].update(d_ff=17), r"must have the shape .*17.* but has .*16"),
     "more": (lambda c: c["model"].update(norm="pre"), "lacks decoder_norm.bias"),
     "fewer": (lambda c: c["model"].update(bias=False), "holds .*bias.* which the model's config"),

@@ -48,6 +48,8 @@ def test_one_command_from_teacher_to_student_in_its_time(
     code, said, err = call(*asked, "--time", "20m", "--max-steps", "4")
     assert code == 0, err
     assert "The teacher translated" in err
+    assert "taking over the vocabulary" in err
+    assert "learning the vocabulary" not in err
     assert "2 encoder and 1 decoder layers" in err
     assert "starts from random weights" not in err
     assert f"Translate with: heed translate -m {out}" in err
@@ -98,7 +100,7 @@ def test_a_pause_while_the_teacher_translates_says_how_to_go_on(
             call(*asked)
     assert ended.value.code == 130
     said = capsys.readouterr().err
-    assert "Paused; finished translations are kept. To go on, type the same command again." in said
+    assert "Paused; finished translations are kept. Repeat the command to continue." in said
     assert len(list((out / "teacher").glob("portion-*"))) == 1
     code, _, err = call(*asked)
     assert code == 0, err
@@ -124,10 +126,11 @@ def _ctrl_c(*_: object) -> None:
         (["MODEL", "--out=OUT", "text.en"], 2, "text.en must be like section.key=value; text goes"),
         (["MODEL", "--out=OUT", "--src=-"], 2, "--src must be a file"),
         (["MODEL", "--out=OUT", "--src=gone.en"], 1, "gone.en does not exist."),
-        (["MODEL", "--out=OUT", "tokenizer.kind=bpe"], 2, "the student has the pieces of its teac"),
+        (["MODEL", "--out=OUT", "tokenizer.kind=bpe"], 2, "the student uses its teacher's pieces"),
         (["MODEL", "--out=OUT", "--dev-src=x"], 2, "--dev-src and --dev-tgt go together"),
         (["MODEL", "--out=OUT", "--preset=huge"], 2, "'huge' is not one of"),
         (["MODEL", "--out=OUT", "training.lerning_rate=1"], 1, "did you mean"),
+        (["MODEL", "--out=OUT", "--src=TEXT", "model.d_model=33"], 1, "must divide model.d_model"),
         (
             ["MODEL", "--out=MODEL", "--src=TEXT"],
             1,
@@ -152,6 +155,7 @@ def test_what_is_wrong_is_said_before_the_teacher_works(
     found, _, err = call("distill", *arguments)
     assert words in err
     assert found == code
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_is_not_claimed_by_text_that_gives_nothing(
@@ -163,6 +167,7 @@ def test_a_folder_is_not_claimed_by_text_that_gives_nothing(
     code, _, err = call(*asked, "--src", str(blank))
     assert code == 1
     assert f"There is no text to translate in {blank}: its lines are empty, too long, or" in err
+    assert not out.exists()
     code, _, err = call(*asked, "--src", str(tmp_path / "train.en"))
     assert code == 0, err
 

@@ -192,7 +192,7 @@ def test_the_layer_and_heads_of_a_map_are_chosen(folder: str, call: Call) -> Non
         (("--steps",), "Give the TEXT that the model reads."),
         ((TEXT, "--steps", "--out", "w.csv"), "--out writes one tensor"),
         ((TEXT, "--tensor", "nothing"), "This model has no tensor nothing"),
-        ((TEXT, "--steps", "-m", "other"), "give one model only"),
+        ((TEXT, "--steps", "-m", "other"), "Text output takes one model only."),
         ((TEXT, "--steps", "--target-lang", "fr"), "fr"),
         ((TEXT, "--words"), "--words needs a text view: give --attention too."),
         ((TEXT, "--layer", "0"), "--layer needs a text view: give --attention too."),

@@ -62,8 +62,8 @@ def test_a_folder_with_other_files_is_left_alone(
         code, _, err = call("quantize", str(own), "--out", str(docs), *force)
         assert code == 1
         assert err == (
-            f"heed: {docs} must be a new folder, but holds thesis, which is not part of a heed model. "
-            "Use another --out.\n"
+            f"heed: {docs} must be a new folder, but holds thesis, which is not part of a heed "
+            "model. Use another --out.\n"
         )
         code, _, err = call("quantize", str(own), "--out", str(tmp_path), *force)
         assert code == 2

@@ -91,7 +91,7 @@ def test_the_end_of_the_training_is_marked(
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--word", "city"], "--word and --text go together"),
+        (["--word", "city"], "Give --word and --text together"),
         (["--out", "table.txt"], "--out must end with .svg, .png, .pdf, .csv, but is table.txt."),
         (["--position", "3", "--out", "a.png"], "--out must end with .csv for a list of numbers"),
         (["--position", "300"], "position must be from 0 to 99, but is 300."),

@@ -112,7 +112,7 @@ def test_files_extra_options_and_n_best_work(
         (
             ["spm-train", "--input=FOLDER/text", "--model_prefix=x", "-x"],
             2,
-            "--name=value, but not",
+            "must be like --name=value, but one is",
         ),
         (
             ["spm-train", "--input=FOLDER/text", "--model_prefix=FOLDER/x", "--xyz=1"],

@@ -12,10 +12,12 @@ import pytest
 
 from heed.data import prepare as prepare_module
 from heed.data import progress
-from heed.data.corpus import Corpus, DataConfig
+from heed.data.corpus import Corpus, DataConfig, TextConfig
+from heed.data.labeled import prepare_labeled
 from heed.data.prepare import prepare
 from heed.data.prepared import Prepared
 from heed.data.readers import Pair, ParallelFiles
+from heed.data.running_text import prepare_text
 from heed.data.vocabularies import learn_vocabs
 from heed.demo import toy
 from heed.errors import ConfigError, DataError, FormatError, RunError
@@ -251,6 +253,35 @@ def test_pieces_can_be_taken_over_as_they_are(tmp_path: Path, is_joint: bool) ->
     run(tmp_path, [other], tokenizer=taken, out="new")  # the pieces count, not where they lie
     with pytest.raises(RunError, match="source vocabulary taken over was .*, but is absent"):
         run(tmp_path, [other], tokenizer=TokenizerConfig(**kind), out="new")
+
+
+def test_the_report_says_where_the_vocabulary_comes_from(tmp_path: Path) -> None:
+    pairs, text, labeled = plain(tmp_path, numbered(60)), tmp_path / "text", tmp_path / "labeled"
+    text.write_text("ein Wort\n" * 60)
+    labeled.write_text("gut\tein Wort\nschlecht\tkein Wort\n" * 20)
+    first = run(tmp_path, [pairs])
+    taken = TokenizerConfig(kind="char", vocab_size=400, vocab_from=str(tmp_path / "data"))
+    base = first.src_vocab, first.tgt_vocab
+
+    def phases(name: str, do: Callable[..., Any], corpus: Corpus, **settings: Any) -> set[str]:
+        events: list[Any] = []
+        do(corpus, tmp_path / name, report=events.append, **settings)
+        found = {event.get("phase", "") for event in events}
+        return {phase for phase in found if phase.endswith("vocabulary")}
+
+    def of_pairs(name: str, tokenizer: TokenizerConfig, **others: Any) -> set[str]:
+        corpus, choices = Corpus(train=(pairs,)), {"config": DataConfig(), "seed": 1, **others}
+        return phases(name, prepare, corpus, tokenizer=tokenizer, **choices)
+
+    assert of_pairs("a", CHARS) == {"learning the vocabulary"}
+    assert of_pairs("b", CHARS, base=base) == {"extending the vocabulary"}
+    assert of_pairs("c", taken, base=None) == {"taking over the vocabulary"}
+    running = {"config": TextConfig(), "tokenizer": CHARS}
+    lines, rows = Corpus(text=(str(text),)), Corpus(labeled=(str(labeled),))
+    for number, (given, wanted) in enumerate(((None, "learning"), (base, "taking over"))):
+        said = {f"{wanted} the vocabulary"}
+        assert phases(f"d{number}", prepare_text, lines, base=given, **running) == said
+        assert phases(f"e{number}", prepare_labeled, rows, base=given, seed=1, **running) == said
 
 
 def test_pieces_taken_over_must_tell_the_languages_apart(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_long_language_code_is_cut_in_the_list(tmp_path: Path) -> None:
 
 def test_a_variant_without_language_is_named_by_line(tmp_path: Path) -> None:
     path = write(tmp_path, unit(en="a", de="b"), "<tu>\n<tuv><seg>a</seg></tuv></tu>")
-    with pytest.raises(DataError, match=r"memory\.tmx line 7: <tuv> has no xml:lang\. Add it"):
+    with pytest.raises(DataError, match=r"memory\.tmx line 7: <tuv> has no xml:lang\. Add the"):
         list(read_units(path, "en", "de"))
 
 

@@ -261,7 +261,7 @@ def test_a_lone_surrogate_survives_json() -> None:
         (b"", "x is not valid JSON: Expecting value"),
         (b"{", "x is not valid JSON"),
         (b"[1]", "x must hold a JSON object, but holds list"),
-        (b'{"a": 1, "a": 2}', "the key 'a' stands twice"),
+        (b'{"a": 1, "a": 2}', "the key 'a' is repeated"),
         (b'{"a": NaN}', "NaN is not a valid JSON number"),
         (b'{"a": -Infinity}', "-Infinity is not a valid JSON number"),
         (b'{"a": 1e400}', "1e400 is not a valid JSON number"),

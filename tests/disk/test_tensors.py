@@ -156,7 +156,7 @@ HOSTILE = {
     "not JSON": (file(b"{nonsense"), "the header of x is not valid JSON"),
     "a list": (file(b"[]"), "its header is not a JSON object"),
     "deep": (file(b'{"a":' * 100_000), "nested too deeply"),
-    "twice": (file(b'{"a": 1, "a": 2}'), "the key 'a' stands twice"),
+    "twice": (file(b'{"a": 1, "a": 2}'), "the key 'a' is repeated"),
     "not UTF-8": (file(b'{"\xff": 1}'), "not valid JSON"),
     "no entry": (file({"a": 3}), "x must give a a dtype, a shape and data_offsets"),
     "more in the entry": (file({"a": {**f32([0], 0, 0), "x": 1}}), "x must give a a dtype"),

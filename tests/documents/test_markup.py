@@ -357,7 +357,7 @@ def test_xml_keeps_cdata_entities_of_its_own_and_the_case_of_names() -> None:
     [
         (
             "<a>\n<b>x</a>",
-            "at line 2, column 5: </a> comes where <b> of line 2, column 1 has to be",
+            "at line 2, column 5: </a> comes before <b> at line 2, column 1 is closed.",
         ),
         ("x</a>", "at line 1, column 2: </a> closes no tag. Remove it, or add <a> before it."),
         ("<a>x", "<a> at line 1, column 1 is never closed. Add </a>."),

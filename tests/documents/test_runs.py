@@ -151,7 +151,7 @@ def test_what_a_model_says_stays_text() -> None:
 
 
 def test_malformed_parts_and_noncharacters_are_refused() -> None:
-    with pytest.raises(DataError, match="malformed at line 1, column 6: </b> comes where <w:p>"):
+    with pytest.raises(DataError, match="malformed at line 1, column 6: </b> comes before <w:p>"):
         split_runs("<w:p></b>", "w")
     with pytest.raises(DataError, match=r"has U\+FDD0 or U\+FDD1, which are not characters"):
         split_runs("<w:p>\ufdd0</w:p>", "w")

@@ -61,9 +61,8 @@ def test_a_language_that_is_not_served_is_reported() -> None:
 def test_a_served_language_without_that_direction_is_reported() -> None:
     found = find(POLISH, "de")
     assert (found.code, found.route) == ("en", ROUTES[0])
-    assert (
-        "seems to be in Polish, which is not translated into the target" in found.doubts[0].sentence
-    )
+    sentence = found.doubts[0].sentence
+    assert "seems to be in Polish, which is not translated into the target language" in sentence
 
 
 def test_a_text_without_evidence_is_doubtful() -> None:

@@ -289,7 +289,7 @@ def test_it_labels_texts(classifier: Classifier) -> None:
     for one in found:
         assert sum(one.probabilities.values()) == pytest.approx(1.0)
         assert one.probabilities[one.label] == max(one.probabilities.values())
-    with pytest.raises(UsageError, match="texts must be a list of texts"):
+    with pytest.raises(UsageError, match="texts must be a list of strings"):
         classifier("one text")
 
 

@@ -604,7 +604,7 @@ def test_translating_is_imported_without_torch() -> None:
             "tgt must be a list of strings, but is 'a'. For one text",
         ),
         (lambda t: t.score(["a"], [1]), "tgt must be a list of strings, but item 1 is 1"),
-        (lambda t: t.score([Line("a")], ["a"]), "src must be a list of strings, but number 1 of"),
+        (lambda t: t.score([Line("a")], ["a"]), "src must be a list of strings, but item 1 is"),
         (lambda t: t.next_word("a", k=-1), "k must be a whole number from 1, but is -1."),
         (lambda t: t.next_word("a", k="2"), "k must be a whole number from 1, but is '2'."),
         (lambda t: t.next_word(None), "src must be a string, but is None."),

@@ -213,7 +213,7 @@ def _lesson(
         require_own,
         teach,
     )
-    from heed.disk.files import lock
+    from heed.disk.files import LOCK, lock
     from heed.train.recipe.folder import OWN_PATHS, TEACHER, require_outside
     from heed.train.recipe.recipe import draft
     from heed.translate.translator import load
@@ -225,7 +225,7 @@ def _lesson(
     require_outside(out, [*flags.src, *flags.dev], (*OWN_PATHS, *lesson_files))
     progress = _Progress(session)
     with stop_signals(session.say) as stop, ExitStack() as held:
-        is_new = not out.exists()
+        is_new = not (out / LOCK).exists()
         if not is_new:
             held.enter_context(lock(out))
         if lesson := recall(out, wanted):
@@ -233,7 +233,7 @@ def _lesson(
         translator = load(teacher, device=flags.device, threads=flags.threads)
         config = draft(asked).data
         sources = find_sources(teacher, translator, flags.src, flags.dev, flags.target_lang, config)
-        if is_new:  # The lock makes the folder: what is refused above leaves none.
+        if is_new:  # The lock makes the folder: an error above leaves none.
             held.enter_context(lock(out))
             recall(out, wanted)  # refuses a run that began in the meantime
         begin(out, wanted)
@@ -250,13 +250,16 @@ def _lesson(
         )
         progress.close()
     if lesson is None:
-        session.say("Paused; finished translations are kept. To go on, type the same command again.")
+        session.say("Paused; finished translations are kept. Repeat the command to continue.")
         sys.exit(128 + stop.received[0])
-    real = f", {lesson.n_real:,} keep the corpus's own" if lesson.n_real else ""
-    session.say(
-        f"The teacher translated {lesson.n_translated:,} sentences in {lesson.seconds:.0f} s{real}."
-    )
+    session.say(_summary(lesson))
     return lesson, True
+
+
+def _summary(lesson: "Lesson") -> str:
+    real = f", {lesson.n_real:,} keep the corpus's own" if lesson.n_real else ""
+    done = f"{lesson.n_translated:,} sentences in {lesson.seconds:.0f} s"
+    return f"The teacher translated {done}{real}."
 
 
 class _Progress:

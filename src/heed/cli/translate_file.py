@@ -70,8 +70,8 @@ def translate_file(
     """
     if input_path == STANDARD:
         raise UsageError(
-            "IN must be a file, because its suffix tells its format, but is standard input. Save it "
-            "to a file first."
+            "IN must be a file, because its suffix tells its format, but is standard input. Save "
+            "it to a file first."
         )
     for name, path in (("IN", input_path), ("OUT", output_path)):
         if not path:

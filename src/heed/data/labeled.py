@@ -140,7 +140,7 @@ def _write_all(
         raise DataError(f"{names} has {len(labels):,} labels; at most {MAX_LABELS:,} are possible.")
     if unknown := {label for label, _ in dev} - set(labels):
         raise DataError(f"no training text has the label {min(unknown)!r} of the development set.")
-    phase(report, "learning the vocabulary")
+    phase(report, f"{'taking over' if taken else 'learning'} the vocabulary")
     vocab = taken[0] if taken else _learn(train, tokenizer)
     write_vocabs(directory, (vocab, vocab))
     numbers = {label: N_SPECIAL + place for place, label in enumerate(labels)}

@@ -189,7 +189,7 @@ def _write_all(
         parts = _split(facts, config, seed, cleaning, needs_dev=not dev, needs_test=not test)
         kept = Spool(spool, parts)
         dev, test = dev or list(kept.pairs(DEV)), test or list(kept.pairs(TEST))
-        phase(report, "learning the vocabulary")
+        phase(report, f"{_origin(base, tokenizer)} the vocabulary")
         vocabs = _make_vocabs(base, kept, tokenizer, facts, languages)
         if corpus.mono:
             vocabs = (with_controls(vocabs[0], [BACK_TRANSLATED]),) * 2
@@ -312,6 +312,13 @@ def _split(
             f"{cleaning.fallen()}Lower data.dev_size and data.test_size, or give more pairs."
         )
     return parts
+
+
+def _origin(base: tuple[Vocab, Vocab] | None, tokenizer: TokenizerConfig) -> str:
+    """What is done to get the vocabularies, for the report."""
+    if base is None:
+        return "learning"
+    return "taking over" if tokenizer.vocab_from else "extending"
 
 
 def _make_vocabs(

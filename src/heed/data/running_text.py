@@ -118,7 +118,7 @@ def _write_all(
     sizes = [sum(len(line) + 1 for line in of_file) for of_file in lines]
     n_kept = [round((1 - config.dev_share) * size) for size in sizes]
     parts = list(zip(corpus.text, n_kept, strict=True))
-    phase(report, "learning the vocabulary")
+    phase(report, f"{'taking over' if taken else 'learning'} the vocabulary")
     vocab = taken[0] if taken else _learn(parts, tokenizer, sum(n_kept))
     write_vocabs(directory, (vocab, vocab))
     counts: dict[str, dict[str, int]] = {"characters": {}, "tokens": {}}

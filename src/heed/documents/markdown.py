@@ -1,8 +1,8 @@
 """Markdown: the text of paragraphs, headings, lists, quotes and tables is translated.
 
-Kept: front matter, code, HTML blocks without text, link targets, reference definitions, and the
-markers of lists, quotes and footnotes. Markers of emphasis and links move with their words, as tags
-do (`inline.py`). A translated paragraph is written on one line.
+Kept: front matter, code, HTML blocks without text, link targets, reference definitions, attributes
+of headings, and the markers of lists, quotes and footnotes. Markers of emphasis and links move with
+their words, as tags do (`inline.py`). A translated paragraph is written on one line.
 
 Source: CommonMark 0.31, simplified: a document is read line by line, and blocks are not nested.
 """

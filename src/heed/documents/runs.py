@@ -101,9 +101,7 @@ def split_runs(text: str, prefix: str) -> Assembly:
         DataError: the XML is malformed, or holds U+FDD0 or U+FDD1.
     """
     if _BEGIN in text or _END in text:
-        raise DataError(
-            "The document has U+FDD0 or U+FDD1, which are not characters. Remove them."
-        )
+        raise DataError("The document has U+FDD0 or U+FDD1, which are not characters. Remove them.")
     tokens = read_tokens(text, is_xml=True)
     structure(text, tokens, replace(_RULES, is_xml=True))
     return _Parts(text, tokens, prefix).assembly

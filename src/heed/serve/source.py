@@ -78,7 +78,10 @@ def _doubts(detection: Detection, code: str) -> tuple[Doubt, ...]:
     if detection.other is not None:
         likely = f"The text seems to be in {name_of(detection.other)}, which is not translated here"
     elif best.code != code:
-        likely = f"The text seems to be in {name_of(best.code)}, which is not translated into the target language"
+        likely = (
+            f"The text seems to be in {name_of(best.code)}, which is not translated into the "
+            "target language"
+        )
     else:
         likely = "The language of the text is not certain"
     sentence = f"{likely}; it was read as {name_of(code)}."

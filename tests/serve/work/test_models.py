@@ -197,7 +197,7 @@ def test_a_damaged_new_version_is_refused_and_the_old_one_stays(
 
     with caplog.at_level(logging.INFO):
         asyncio.run(run())
-    refused = [record for record in caplog.records if "is refused" in record.message]
+    refused = [record for record in caplog.records if "was rejected" in record.message]
     assert len(refused) == 1
     assert opened == ["en-de"] * 3
 

@@ -267,7 +267,7 @@ def test_a_run_that_lost_its_recipe_goes_on_by_the_copy_and_refuses_other_settin
     assert (out / "recipe.toml").read_bytes() == whole
     for name in ("recipe.toml", "resolved.toml"):
         (out / name).unlink()
-    with pytest.raises(RunError, match="has checkpoints, but recipe.toml is missing"):
+    with pytest.raises(RunError, match="has checkpoints, but recipe.toml, which holds"):
         small_run(out)
 
 

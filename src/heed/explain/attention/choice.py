@@ -315,6 +315,8 @@ def _attention(translator: Translator, pairs: list[_Pair]) -> Iterator[tuple[int
                 ),
             )
         if not layers:
-            raise ConfigError("this model has no heads to choose: it does not attend to the source.")
+            raise ConfigError(
+                "this model has no heads to choose: it does not attend to the source."
+            )
         for row, place in enumerate(places):
             yield place, [weights[row] for weights in layers]

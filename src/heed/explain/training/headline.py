@@ -24,7 +24,9 @@ def headline(run: TrainingRun) -> str:
 
 def _empty(run: TrainingRun) -> str:
     if not run.folder.exists():
-        return f"There is no folder {run.folder.name}: it was moved or removed, or does not exist yet."
+        return (
+            f"There is no folder {run.folder.name}: it was moved or removed, or does not exist yet."
+        )
     return "Nothing has been trained here yet."
 
 

@@ -71,7 +71,9 @@ def open_version(folder: Path, name: str) -> Opened:
         translator = load(folder, threads=1)
         if version_of(folder) == version:
             return Opened(name=name, version=version, translator=translator, size_bytes=size)
-    raise FormatError(f"{folder} keeps changing while it is read. Finish writing it, then try again.")
+    raise FormatError(
+        f"{folder} keeps changing while it is read. Finish writing it, then try again."
+    )
 
 
 def size_bytes(folder: Path) -> int:
