@@ -68,7 +68,7 @@ def test_the_same_command_trains_then_says_it_is_finished(
     assert code == 0, err
     assert (
         f"{out} was finished already, after 3 steps. It ended at its limit of 3 steps (--max-steps)"
-        ". To go on, type the same command with a higher limit."
+        ". To continue, run the same command with a higher limit."
     ) in err
     without = [part for part in command if part not in ("--max-steps", "3")]
     code, _, err = call(*without, "--time", "1h")

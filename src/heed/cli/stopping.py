@@ -11,7 +11,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 """Ctrl-C, a normal shutdown, and the warning of a job scheduler before it kills a job."""
 
 STOPPING = "stopping …"
-STOPPED = "Stopped before training began; nothing was lost. To begin again, type the same command."
+STOPPED = "Stopped before training began; nothing was lost. To start again, run the same command."
 
 GRACE_S = 0.3
 """Seconds for the main thread to end by itself before the process is killed."""

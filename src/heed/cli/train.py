@@ -262,13 +262,13 @@ def finish(session: Session, outcome: "Outcome", out: str, stop_signal: int | No
         if outcome.was_finished:
             ended = (
                 f"{out} was finished already, after {step} steps. It ended at {outcome.limits}. To "
-                "go on, type the same command with a higher limit."
+                "continue, run the same command with a higher limit."
             )
         else:
             _choose_heads(Path(out))
         session.say(f"{ended} {outcome.usage}")
         return
-    session.say(f"Paused and saved at step {step}. To go on, type the same command again.")
+    session.say(f"Paused and saved at step {step}. To continue, run the same command again.")
     sys.exit(128 + (stop_signal or signal.SIGTERM))
 
 

@@ -373,7 +373,7 @@ function confirmStop() {
     make(
       "p",
       {},
-      `${status.name} is saved after the step that it is in, and ends. The command that began it goes on from there.`,
+      `${status.name} is saved after the current step and then ends. The command that started it continues from there.`,
     ),
     make("div", { class: "choice" }, cancel, stop),
   );
