@@ -52,7 +52,7 @@ def test_a_line_is_read_when_it_is_asked_for() -> None:
         ("", r"in line 2 is not JSON \(Expecting value, at character 1\)\. Each line must be a"),
         ("A man", r"in line 2 is not JSON \(Expecting value, at character 1\)"),
         ('{"text": "a"} x', r"in line 2 is not JSON \(Extra data, at character 15\)"),
-        ('{"text": "a", "id": NaN}', r"in line 2 is not JSON \(NaN is not a JSON number\)"),
+        ('{"text": "a", "id": NaN}', r"in line 2 is not JSON \(NaN is not a valid JSON number\)"),
         ('{"text": "a", "id": ' + "9" * 5000 + "}", r"in line 2 is not JSON \(Exceeds the limit"),
         ("[" * 100_000, r"in line 2 is not usable JSON: nested too deeply\."),
         ("3", r"in line 2 must be a JSON string or object, but is 3\."),
@@ -63,10 +63,10 @@ def test_a_line_is_read_when_it_is_asked_for() -> None:
         ('{"text": ["a"]}', r'in line 2: "text" must be a string, but is \["a"\]\.'),
         ('{"text": "a", "prefix": 3}', r'in line 2: "prefix" must be a string, but is 3\.'),
         ('{"texts": "a"}', r'in line 2: "texts" is not a key; did you mean "text"\?'),
-        ('{"text": "a", "text": "b"}', r'in line 2: the key "text" is repeated\.'),
+        ('{"text": "a", "text": "b"}', r"in line 2 is not JSON \(the key 'text' is repeated\)"),
         (
             '{"text": "a", "glossary": {"dog": "b", "dog": "c"}}',
-            r'in line 2: the key "dog" is repeated\.',
+            r"in line 2 is not JSON \(the key 'dog' is repeated\)",
         ),
         (
             '{"text": "a", "targetLang": "de"}',

@@ -229,7 +229,7 @@ def test_a_dump_fits_separate_vocabularies(
         (["a.tsv", "--out=OUT", "--preset", "huge"], 2, "'huge' is not one of 'tiny', 'small'"),
         (["a.txt", "--out=OUT"], 1, "a.txt does not exist."),
         (["a.tsv", "--out=OUT", "--dev-labeled=x"], 2, "--dev-labeled is not for translation"),
-        (["--task=lm", "--text=x", "--both-directions", "--out=OUT"], 2, "is for translation."),
+        (["--task=lm", "--text=x", "--both-directions", "--out=OUT"], 2, "is for translation only"),
     ],
 )
 def test_wrong_requests_are_told_in_one_line(

@@ -264,7 +264,7 @@ def test_a_lone_surrogate_survives_json() -> None:
         (b'{"a": 1, "a": 2}', "the key 'a' is repeated"),
         (b'{"a": NaN}', "NaN is not a valid JSON number"),
         (b'{"a": -Infinity}', "-Infinity is not a valid JSON number"),
-        (b'{"a": 1e400}', "1e400 is not a valid JSON number"),
+        (b'{"a": 1e400}', "1e400 is too large for a number"),
         (b'{"a": ' + b"1" * 5000 + b"}", "x is not valid JSON"),
         (b'{"a": ' * 100_000, "nested too deeply"),
         (b"[" * 100_000, "nested too deeply"),

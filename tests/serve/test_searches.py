@@ -102,7 +102,7 @@ def test_what_is_not_there_is_404(serve: Serve, en_de: str) -> None:
     first, second = (client.post("/api/v1/search", json=ASKED).json()["id"] for _ in range(2))
     gone = client.get(f"/api/v1/search/{first}/pieces")
     assert gone.status_code == 404
-    assert "ask for it again with POST /api/v1/search" in gone.json()["error"]["sentence"]
+    assert "request it again with POST /api/v1/search" in gone.json()["error"]["sentence"]
     for step in ("x", "²", "9" * 30):
         assert client.get(f"/api/v1/search/{second}/step/{step}").status_code == 404
     assert client.get(f"/api/v1/search/{second}/step/99").status_code == 400

@@ -58,7 +58,7 @@ def test_both_directions_paused_and_continued_equal_undisturbed(
 
 def test_a_run_of_one_direction_does_not_become_one_of_two(small_run: Run, tmp_path: Path) -> None:
     small_run(tmp_path / "run", settings={**BOTH, "data": {}}, stop_at=1)
-    with pytest.raises(RunError, match=r"data\.both_directions = the default, .* asked for True"):
+    with pytest.raises(RunError, match=r"data\.both_directions = the default, .* sets True"):
         small_run(tmp_path / "run", settings=BOTH)
 
 

@@ -4,13 +4,13 @@ Unknown keys are ignored, so the output of `--format jsonl` can be translated ag
 """
 
 import json
-import math
 from collections import deque
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from heed.disk.files import strict_json
 from heed.errors import ConfigError, DataError
 from heed.text.protected import Rules
 
@@ -49,11 +49,7 @@ def json_lines(
 
 def _parsed(line: str, where: str) -> Any:
     try:
-        return json.loads(
-            line, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique_keys
-        )
-    except DataError as error:
-        raise DataError(f"{where}: {error}") from None
+        return strict_json(line)
     except RecursionError:
         raise DataError(f"{where} is not usable JSON: nested too deeply.") from None
     except ValueError as error:
@@ -64,25 +60,6 @@ def _parsed(line: str, where: str) -> Any:
             f"{where} is not JSON ({problem}). Each line must be a string, or an object such as "
             '{"text": "…", "id": 1}.'
         ) from None
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise DataError(f"the key {json.dumps(key)[:40]} is repeated. Leave one of them out.")
-        found[key] = value
-    return found
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not a JSON number")
-
-
-def _finite(number: str) -> float:
-    if math.isinf(value := float(number)):
-        raise ValueError(f"{number} is too large for a number")
-    return value
 
 
 def _line(value: Any, where: str) -> "Line":

@@ -6,6 +6,7 @@ Folders are in `folders.py`.
 import errno
 import itertools
 import json
+import math
 import mmap
 import os
 import shutil
@@ -93,7 +94,7 @@ def require_writable(path: str | os.PathLike[str]) -> None:
     A temporary file is made beside it, or in its nearest existing parent, and removed.
 
     Raises:
-        RunError: the disk is full, read-only or not ours.
+        RunError: the disk is full or read-only, or permission is denied.
     """
     target = Path(path)
     try:
@@ -216,12 +217,7 @@ def parse_json(data: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
         FormatError: tells the mistake.
     """
     try:
-        value = json.loads(
-            data.decode("utf-8"),
-            object_pairs_hook=_unique_keys,
-            parse_constant=_refuse_number,
-            parse_float=_finite,
-        )
+        value = strict_json(data.decode("utf-8"))
     except RecursionError:
         raise FormatError(f"{path} is not valid JSON: nested too deeply.") from None
     except ValueError as error:
@@ -229,6 +225,21 @@ def parse_json(data: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise FormatError(f"{path} must hold a JSON object, but holds {type(value).__name__}.")
     return value
+
+
+def strict_json(text: str) -> Any:
+    """The value of a JSON text.
+
+    Args:
+        text: JSON without repeated keys, NaN, or numbers too large for a float.
+
+    Raises:
+        ValueError: it is not such a text; tells the mistake.
+        RecursionError: it is nested too deeply.
+    """
+    return json.loads(
+        text, object_pairs_hook=_unique_keys, parse_constant=_refuse_number, parse_float=_finite
+    )
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -245,8 +256,9 @@ def _refuse_number(text: str) -> float:
 
 
 def _finite(text: str) -> float:
-    number = float(text)
-    return number if abs(number) < float("inf") else _refuse_number(text)
+    if math.isinf(number := float(text)):
+        raise ValueError(f"{text} is too large for a number")
+    return number
 
 
 def append_json_line(path: str | os.PathLike[str], value: Any) -> None:

@@ -109,4 +109,4 @@ def test_what_cannot_be_asked_is_refused(
 def test_a_glossary_holds_texts(client: TestClient, glossary: Any) -> None:
     answer = client.post("/api/v1/translate", json={**ASKED, "glossary": glossary})
     assert answer.status_code == 400
-    assert "both texts" in answer.json()["error"]["sentence"]
+    assert "as texts that are not blank" in answer.json()["error"]["sentence"]

@@ -152,7 +152,7 @@ def test_a_run_that_cannot_be_mended_ends_in_words_and_its_checkpoint_stays(
 ) -> None:
     with (
         spoilt(lambda call: call > 4),
-        pytest.raises(RunError, match=r"broke down: .* in 5 steps in a row, .* halved 10 times"),
+        pytest.raises(RunError, match=r"diverged: .* in 5 steps in a row, .* halved 10 times"),
     ):
         small_run(tmp_path / "run", max_steps=1000, checkpoint_every=2)
     assert_all_finite(tmp_path / "run")
