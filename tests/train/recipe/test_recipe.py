@@ -310,8 +310,8 @@ def test_a_model_larger_than_the_memory_is_refused_before_it_is_allocated(
     monkeypatch.setattr(recipe, "spare_host_memory", lambda: 20e6)
     words = (
         r"^the model has 2,349,568 parameters and needs at least 28\.2 MB of memory for training, "
-        r"but only 20\.0 MB are available\. Lower model\.d_model, model\.d_ff, the numbers of layers "
-        r"or the vocabulary\.$"
+        r"but only 20\.0 MB are available\. Lower model\.d_model, model\.d_ff, the numbers of "
+        r"layers or the vocabulary\.$"
     )
     with pytest.raises(ConfigError, match=words):
         resolve({"preset": "tiny", "training": {"device": "cpu"}})
