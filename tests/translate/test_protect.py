@@ -177,7 +177,7 @@ def restored(line: str, written: str, names: tuple[str, ...] = ()) -> str:
         ("He holds 👍 and ❤️ balls.", "Er hält ❤️ Bälle.👍", "Er hält ❤️ Bälle. 👍"),
         ("Run at 12:30 now.", "Lauf.12:30", "Lauf. 12:30"),
         ("{x} runs <b>so</b>.", "Es rennt,{x}:<b>so</b>.", "Es rennt, {x}: <b>so</b>."),
-        ("at {h}:{m}, or (%s)", "um {h}:{m} oder (%s)", "um {h}:{m} oder (%s)"),
+        ("at {h}:{m}, and (%s)", "um {h}:{m} und (%s)", "um {h}:{m} und (%s)"),
         ("ends.%s", "endet.%s", "endet.%s"),
         ("He holds 👍 balls.", "他拿着球.👍", "他拿着球.👍"),
     ],
