@@ -39,9 +39,8 @@ demo: $(VENV)/.train
 test: $(VENV)/.dev
 	$(PYTEST)
 
-# Three at once: many of these wait for a process, a browser or a signal.
 reliability: $(VENV)/.dev
-	$(PYTEST) -n 3 -m reliability
+	$(PYTEST) -m reliability
 
 SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -DHEED_SANITIZED
 soak: $(VENV)/.dev
