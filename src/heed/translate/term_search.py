@@ -7,7 +7,6 @@ has forbidden words, the part is searched once more with required and forbidden 
 `docs/terms.md` has the measurements behind this order.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,7 +19,7 @@ from heed.model.interface import Decodable, Inspectable
 from heed.text.protected import NAME, find_spans
 from heed.text.slots import encode_with
 from heed.text.vocab import Vocab
-from heed.translate.given_spans import prefix_marks
+from heed.translate.given_spans import prefix_marks, words_equal
 from heed.translate.glossary.glossary import Glossary, Occurrence
 from heed.translate.glossary.honored import find_banned, find_targets
 from heed.translate.glossary.pieces import phrases_of
@@ -351,8 +350,7 @@ class _Wanted:
             return []
         taken = [(span.start, span.end) for span in find_spans(text, source.rules)]
         for name in {span.text for span in source.spans if span.rule == NAME}:
-            for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text):
-                start, end = match.span()
+            for start, end in words_equal(text, name):
                 if all(end <= first or last <= start for first, last in taken):
                     taken.append((start, end))
         return sorted(taken)

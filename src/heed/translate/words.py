@@ -69,7 +69,7 @@ def link_words(source: str, translation: Translation, cuts: Collection[int] = ()
         cuts: places in the source where a word is divided, as for a tag within it; an equal word of
             the translation is divided too.
     """
-    src, tgt = _whole_words(source), _whole_words(translation.text)
+    src, tgt = whole_words(source), whole_words(translation.text)
     if cuts:
         src, tgt = _divided(source, src, translation.text, tgt, cuts)
     return link_spans(source, src, translation, tgt)
@@ -102,8 +102,8 @@ def words_around(text: str, places: Sequence[Span]) -> list[Span]:
     return words
 
 
-def _whole_words(text: str) -> list[Span]:
-    """Start and end of the words of a text; a field, a number or an address is one word."""
+def whole_words(text: str) -> list[Span]:
+    """Start and end of the words that `link_words` links; a field or an address is one word."""
     spans = find_spans(text, Rules.default())
     return words_around(text, [(span.start, span.end) for span in spans if not span.inner])
 

@@ -12,7 +12,7 @@ from heed.explain.attention.links import Link, error_rate, strongest
 from heed.explain.attention.statistical import reference
 from heed.model.interface import Floats
 from heed.translate.result import Translation
-from heed.translate.words import link_words, word_spans
+from heed.translate.words import link_words, whole_words
 
 MAX_PAIRS = 300
 LAST = -1
@@ -49,7 +49,7 @@ def best_layer(
         found: for each of the first pairs, its links by layer.
     """
     words = (
-        [[text[start:end] for start, end in word_spans(text)] for text in side]
+        [[text[start:end] for start, end in whole_words(text)] for text in side]
         for side in (sources, targets)
     )
     gold = reference(*words)[: len(found)]

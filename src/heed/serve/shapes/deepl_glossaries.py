@@ -20,7 +20,7 @@ from heed.serve.shapes.deepl_dictionaries import (
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.schemas import FLAG, INTEGER, TEXT, listed, record
 from heed.serve.shapes.storage import Storage, StoredGlossary
-from heed.serve.shapes.stored import find_glossary, no_such_glossary
+from heed.serve.shapes.stored import find_glossary, remove_glossary
 
 TSV = "text/tab-separated-values"
 PATH = f"{PREFIX}/glossaries"
@@ -74,10 +74,7 @@ async def _entries(service: Service, asked: Asked) -> Response:
 
 
 async def _delete(service: Service, asked: Asked) -> Response:
-    glossary = await _find(service, asked)
-    storage = Storage(service.settings.store)
-    if not await asyncio.to_thread(storage.delete_glossary, asked.key, glossary.id):
-        raise no_such_glossary()
+    await remove_glossary(service, asked, (await _find(service, asked)).id)
     return Response(status_code=204)
 
 

@@ -27,7 +27,7 @@ from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import Field, example_of, take
 from heed.serve.shapes.schemas import INTEGER, TEXT, listed, record
 from heed.serve.shapes.storage import Pair, Storage, StoredGlossary, Terms
-from heed.serve.shapes.stored import find_glossary, no_such_glossary
+from heed.serve.shapes.stored import find_glossary, no_such_glossary, remove_glossary
 
 PATH = f"{NEXT_PREFIX}/glossaries"
 ONE = f"{PATH}/{{glossary_id}}"
@@ -108,10 +108,7 @@ def _terms(glossary: StoredGlossary, pair: Pair) -> Terms:
 
 
 async def _delete(service: Service, asked: Asked) -> Response:
-    storage = Storage(service.settings.store)
-    id = asked.http.path_params["glossary_id"]
-    if not await asyncio.to_thread(storage.delete_glossary, asked.key, id):
-        raise no_such_glossary()
+    await remove_glossary(service, asked, asked.http.path_params["glossary_id"])
     return Response(status_code=204)
 
 

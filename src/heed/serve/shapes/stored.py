@@ -25,6 +25,17 @@ async def find_glossary(service: Service, asked: Asked, id: str) -> StoredGlossa
     return found
 
 
+async def remove_glossary(service: Service, asked: Asked, id: str) -> None:
+    """Delete a glossary of the client.
+
+    Raises:
+        Refusal: it has none of this id (404).
+    """
+    storage = Storage(service.settings.store)
+    if not await asyncio.to_thread(storage.delete_glossary, asked.key, id):
+        raise no_such_glossary()
+
+
 def compiled(dictionaries: Sequence[Terms]) -> Glossary:
     """Stored dictionaries as one glossary, compiled at its first use.
 
