@@ -1,3 +1,4 @@
+import gzip
 import io
 import os
 import time
@@ -17,7 +18,7 @@ from heed.cli.streams import (
     open_input,
     open_output,
 )
-from heed.errors import DataError
+from heed.errors import DataError, UsageError
 from heed.translate.lines import Line, buffers
 
 
@@ -56,6 +57,16 @@ def test_invalid_bytes_are_an_error_that_names_the_line() -> None:
         lines_of(b"good\nab\xff\n")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16le", "utf-16be", "utf-32le"])
+def test_wide_characters_without_a_mark_are_refused(encoding: str) -> None:
+    text = "Two dogs run.\nA man sleeps under a tree.\n"
+    with pytest.raises(DataError, match=rf"in must be UTF-8, but .* iconv -f {encoding} -t utf-8"):
+        list(decode_lines(io.BytesIO(text.encode(encoding)), "in"))
+    with pytest.raises(DataError, match="packed with gzip"):
+        list(decode_lines(io.BytesIO(gzip.compress(text.encode())), "in"))
+    assert list(decode_lines(io.BytesIO(f"{text}\0\n".encode()), "in"))[2] == "\0"
+
+
 def test_invalid_bytes_can_be_replaced_and_are_told() -> None:
     told: list[Any] = []
     assert lines_of(b"good\nab\xff\n", on_invalid=told.append) == ["good", "ab\ufffd"]
@@ -79,6 +90,14 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         open_output(str(tmp_path)),
     ):
         pass
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_an_output_with_the_name_of_a_packed_file_is_refused(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"out{suffix}"
+    with pytest.raises(UsageError, match="the output is not compressed"), open_output(str(path)):
+        pass
+    assert not path.exists()
 
 
 def test_written_lines_can_be_read_back(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_the_same_command_trains_then_says_it_is_finished(
     code, shown, err = call(*command)
     assert (code, shown) == (0, ""), err
     assert "training pairs" in err
-    assert f"{out} is finished, after 3 steps. Translate with: heed translate -m {out}" in err
+    assert f"{out} is finished, at step 3. Translate with: heed translate -m {out}" in err
     for name in ("config.json", "model.safetensors", "spm.model", "README.md", "metrics.jsonl"):
         assert (tmp_path / "run" / name).is_file()
     # The heads that align best on the development pairs are stored with the model.
@@ -67,7 +67,7 @@ def test_the_same_command_trains_then_says_it_is_finished(
     code, _, err = call(*command)
     assert code == 0, err
     assert (
-        f"{out} was finished already, after 3 steps. It ended at its limit of 3 steps (--max-steps)"
+        f"{out} was finished already, at step 3. It ended at its limit of 3 steps (--max-steps)"
         ". To continue, run the same command with a higher limit."
     ) in err
     without = [part for part in command if part not in ("--max-steps", "3")]
@@ -116,7 +116,7 @@ def test_a_stop_signal_pauses_and_the_same_command_goes_on(
     assert (tmp_path / "run" / "checkpoints" / "step-000001").exists()
     code, _, err = call(*[part for part in command if part != "-q"])
     assert code == 0, err
-    assert "is finished, after 3 steps." in err
+    assert "is finished, at step 3." in err
 
 
 def test_a_mistake_names_the_recipe_only_if_it_is_there(
@@ -513,7 +513,7 @@ def test_only_lasting_lines_are_written_where_no_terminal_reads() -> None:
         "    ref  b",
         "    hyp  c",
         "average of 3 checkpoints  dev loss 2.000",
-        "finished after 9 steps and 1m",
+        "finished at step 9, after 1m",
     ]
 
 
@@ -545,7 +545,7 @@ def test_a_dumb_terminal_gets_the_lasting_lines_only(monkeypatch: pytest.MonkeyP
         display(event)
     display.close()
     assert "\r" not in stream.getvalue()
-    assert "finished after 9 steps" in stream.getvalue()
+    assert "finished at step 9" in stream.getvalue()
 
 
 def test_samples_of_the_corpus_cannot_control_the_terminal() -> None:

@@ -129,7 +129,7 @@ class Display:
         self.line(f"average of {event['checkpoints']} checkpoints  {_scores(event)}{chosen}")
 
     def _end(self, event: Event) -> None:
-        self.line(f"finished after {event['step']} steps and {duration(event['elapsed_s'])}")
+        self.line(f"finished at step {event['step']}, after {duration(event['elapsed_s'])}")
 
 
 def _width() -> int:

@@ -12,13 +12,21 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import IO, Any, BinaryIO, Protocol
 
 from heed.cli.terminal import visible
-from heed.data.lines import MAX_LINE_BYTES, as_data_error, open_bytes, require_file
-from heed.errors import DataError
+from heed.data.lines import (
+    MAX_LINE_BYTES,
+    as_data_error,
+    is_compressed,
+    open_bytes,
+    require_file,
+    require_single_bytes,
+)
+from heed.errors import DataError, UsageError
 
 PATIENCE_S = 0.03
 """Input counts as paused when waiting for its next lines takes this long in total."""
 
 _CHUNK_BYTES = 1 << 16
+_HEAD_BYTES = 64  # enough to recognize UTF-16 and UTF-32
 
 
 class ByteLines(Protocol):
@@ -142,7 +150,12 @@ def open_output(path: str) -> Iterator["LineWriter"]:
 
     Raises:
         DataError: the file cannot be written, or the disk is full.
+        UsageError: its name is that of a compressed file.
     """
+    if is_compressed(path):
+        raise UsageError(
+            f"{path}: the output is not compressed. Give another name, or compress standard output."
+        )
     if path == "-":
         yield LineWriter(sys.stdout.buffer, is_live=sys.stdout.isatty() or sys.stdin.isatty())
         sys.stdout.buffer.flush()
@@ -245,19 +258,23 @@ def decode_lines(
         stream: UTF-8 text; only byte 0x0A ends a line, one 0x0D before it is dropped.
         name: the stream's name in errors.
         on_invalid: called with the number of a line that is not UTF-8; that line is then read with
-            U+FFFD for each wrong byte. None makes such a line an error.
+            U+FFFD for each wrong byte. None makes such a line an error, and UTF-16 too.
         remedy: the end of that error's message.
 
     Raises:
         DataError: a line is not UTF-8 or is absurdly long, or the file is damaged; names the line.
     """
     number = 0
+    head = b""
     while True:
         with as_data_error(name, number):
             raw = stream.readline(MAX_LINE_BYTES + 1)
         if not raw:
             return
         number += 1
+        if on_invalid is None and len(head) < _HEAD_BYTES:
+            head += raw[:_HEAD_BYTES]
+            require_single_bytes(head, name)
         if len(raw) > MAX_LINE_BYTES:
             raise DataError(
                 f"{name} line {number} is longer than {MAX_LINE_BYTES >> 20} MiB: is this text?"

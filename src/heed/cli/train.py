@@ -258,10 +258,10 @@ def finish(session: Session, outcome: "Outcome", out: str, stop_signal: int | No
     """Print how a run ended and the next command; a paused run exits with its signal's code."""
     step = outcome.progress.step
     if outcome.is_finished:
-        ended = f"{out} is finished, after {step} steps."
+        ended = f"{out} is finished, at step {step}."
         if outcome.was_finished:
             ended = (
-                f"{out} was finished already, after {step} steps. It ended at {outcome.limits}. To "
+                f"{out} was finished already, at step {step}. It ended at {outcome.limits}. To "
                 "continue, run the same command with a higher limit."
             )
         else:

@@ -52,7 +52,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
             if not chunk:
                 break
             if not n_read and not pieces:
-                _require_single_bytes(chunk, path)
+                require_single_bytes(chunk, path)
             head, newline, rest = chunk.rpartition(b"\n")
             if newline:
                 yield from (lines := _decoded(b"".join([*pieces, head]), path, n_read))
@@ -258,10 +258,13 @@ def _decoded(block: bytes, path: str | Path, n_before: int) -> list[str]:
     return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
 
 
-def _require_single_bytes(head: bytes, path: str | Path) -> None:
-    """Refuse a file that is compressed, UTF-16 or UTF-32 by its first bytes.
+def require_single_bytes(head: bytes, path: str | Path) -> None:
+    """Check by the first bytes of a file that it is not compressed, UTF-16 or UTF-32.
 
     Without a byte order mark, English text in them is valid UTF-8 full of NUL characters.
+
+    Raises:
+        DataError: it is; gives the command that converts it.
     """
     if packed := _PACKED.match(head):
         raise DataError(
