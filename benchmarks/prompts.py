@@ -50,6 +50,7 @@ class Stepwise:
         self.start, self.step = self.model.start, self.model.step
         self.extend, self.select = self.model.extend, self.model.select
         self.teacher_forced = self.model.teacher_forced
+        self.length_limit = self.model.length_limit
 
 
 def generate(model: Decodable, prompts: list[list[int]], n_new: int) -> list[list[int]]:

@@ -9,7 +9,8 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from graphlib import TopologicalSorter
 from importlib import metadata
 from pathlib import Path
@@ -35,8 +36,35 @@ def each_file() -> pytest.MarkDecorator:
     return pytest.mark.parametrize("path", FILES, ids=name_of)
 
 
-def nodes(path: Path) -> Iterator[ast.AST]:
-    return ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path)))
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the tests ask of a file."""
+
+    docstring: str | None
+    imports: frozenset[str]
+    functions: tuple[tuple[int, str, int], ...]
+    """Of each, its first line, its name and its number of lines."""
+    unsafe: tuple[tuple[int, frozenset[str]], ...]
+    """Lines, and what they use that could run bytes."""
+
+
+@cache
+def facts_of(path: Path) -> Facts:
+    """A file is parsed and walked once for all tests."""
+    tree = parsed(path)
+    functions: list[tuple[int, str, int]] = []
+    unsafe: list[tuple[int, frozenset[str]]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            n_lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            functions.append((node.lineno, node.name, n_lines))
+        elif found := unsafe_in(node):
+            unsafe.append((getattr(node, "lineno", 0), frozenset(found)))
+    return Facts(ast.get_docstring(tree), imports_of(tree), tuple(functions), tuple(unsafe))
 
 
 def run_python(code: str) -> None:
@@ -60,7 +88,7 @@ def test_every_import_points_down() -> None:
 
 def test_a_room_has_an_empty_init() -> None:
     for path in PACKAGE.glob("*/__init__.py"):
-        body = ast.parse(path.read_text(encoding="utf-8")).body
+        body = parsed(path).body
         assert all(isinstance(node, ast.Expr) for node in body), (
             f"{path} must hold a docstring only"
         )
@@ -71,10 +99,10 @@ def test_nothing_is_called_miscellaneous() -> None:
     assert not [path for path in FILES if path.stem in homeless]
 
 
-def imports_of(path: Path) -> set[str]:
+def imports_of(tree: ast.Module) -> frozenset[str]:
     """What a file imports when it is imported itself, and names in it: modules or not."""
     found: set[str] = set()
-    waiting: list[ast.AST] = list(ast.parse(path.read_text(encoding="utf-8")).body)
+    waiting: list[ast.AST] = list(tree.body)
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.ImportFrom):
@@ -83,15 +111,15 @@ def imports_of(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             waiting += node.orelse
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.expr):
             waiting += ast.iter_child_nodes(node)
-    return found
+    return frozenset(found)
 
 
 def test_modules_do_not_import_each_other_in_a_circle_and_can_be_imported() -> None:
     """What a module needs comes before it, and what needs it does not, so each works alone."""
     paths = {name_of(path): path for path in FILES}
-    needs = {name: imports_of(path) & paths.keys() - {name} for name, path in paths.items()}
+    needs = {name: facts_of(path).imports & paths.keys() - {name} for name, path in paths.items()}
     order = list(TopologicalSorter(needs).static_order())
     assert order.index("heed.text.vocab") < order.index("heed.translate.translator")
     run_python(f"for name in {order}: __import__(name)")
@@ -128,44 +156,47 @@ def test_a_file_can_be_read_in_one_sitting(path: Path) -> None:
 
 @each_file()
 def test_a_function_fits_on_a_screen(path: Path) -> None:
-    for node in nodes(path):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            n_lines = (node.end_lineno or node.lineno) - node.lineno + 1
-            place = f"{path}:{node.lineno} {node.name}"
-            assert n_lines <= MAX_FUNCTION_LINES, f"{place} has {n_lines} lines"
+    for line, name, n_lines in facts_of(path).functions:
+        assert n_lines <= MAX_FUNCTION_LINES, f"{path}:{line} {name} has {n_lines} lines"
 
 
 @each_file()
 def test_a_file_opens_with_what_it_is(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), f"{path} says nothing"
+    assert facts_of(path).docstring, f"{path} says nothing"
 
 
 # Nothing a stranger sends can run
+
+UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "dill", "joblib", "marshal", "shelve"}
+UNSAFE_BUILTINS = {"eval", "exec", "__import__"}
+UNSAFE_CALLS = {"torch.load", "torch.save", "os.system", "os.popen", "yaml.load"}
+UNSAFE_FLAGS = {"shell", "allow_pickle"}
+
+
+def unsafe_in(node: ast.AST) -> set[str]:
+    """Which of these a node names; nodes below it are asked themselves."""
+    match node:
+        case ast.Import():
+            return {alias.name.partition(".")[0] for alias in node.names} & UNSAFE_MODULES
+        case ast.ImportFrom():
+            return {(node.module or "").partition(".")[0]} & UNSAFE_MODULES
+        case ast.Attribute(value=ast.Name(id=module), attr=name):
+            return {f"{module}.{name}"} & UNSAFE_CALLS
+        case ast.Call():
+            called = {node.func.id} if isinstance(node.func, ast.Name) else set()
+            return (called & UNSAFE_BUILTINS) | {
+                keyword.arg
+                for keyword in node.keywords
+                if keyword.arg in UNSAFE_FLAGS and ast.unparse(keyword.value) != "False"
+            }
+    return set()
 
 
 @each_file()
 def test_no_bytes_are_executed(path: Path) -> None:
     """No pickle under any of its names, no text run as code, no shell."""
-    unsafe_modules = {"pickle", "cPickle", "_pickle", "dill", "joblib", "marshal", "shelve"}
-    unsafe_builtins = {"eval", "exec", "__import__"}
-    unsafe_calls = {"torch.load", "torch.save", "os.system", "os.popen", "yaml.load"}
-    unsafe_flags = {"shell", "allow_pickle"}
-    for node in nodes(path):
-        found: set[str] = set()
-        if isinstance(node, ast.Import):
-            found = {alias.name.partition(".")[0] for alias in node.names} & unsafe_modules
-        elif isinstance(node, ast.ImportFrom):
-            found = {(node.module or "").partition(".")[0]} & unsafe_modules
-        elif isinstance(node, ast.Attribute):
-            found = {ast.unparse(node)} & unsafe_calls
-        elif isinstance(node, ast.Call):
-            found = {ast.unparse(node.func)} & unsafe_builtins
-            found |= {
-                keyword.arg
-                for keyword in node.keywords
-                if keyword.arg in unsafe_flags and ast.unparse(keyword.value) != "False"
-            }
-        assert not found, f"{path}:{getattr(node, 'lineno', 0)} uses {found}"
+    for line, found in facts_of(path).unsafe:
+        pytest.fail(f"{path}:{line} uses {', '.join(found)}")
 
 
 # What others rely on

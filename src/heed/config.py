@@ -385,6 +385,11 @@ class _Reader:
         self.mistakes.append(f"{self.where}: {mistake}" if is_from_file else mistake)
 
 
+def setting_names(cls: type[Any]) -> list[str]:
+    """The dotted names of all settings of a dataclass and of its sections."""
+    return list(_dotted_keys(cls, (), {}))
+
+
 def _dotted_keys(
     cls: type[Any], trail: tuple[str, ...], sections: Mapping[str, type[Any]]
 ) -> Iterator[str]:

@@ -312,6 +312,28 @@ def test_a_model_without_its_manifest_is_not_restored_from_files_that_do_not_fit
     assert not (tmp_path / "manifest.json").exists()
 
 
+@pytest.mark.parametrize("name", ["spm.model", "source.spm", "target.spm"])
+def test_a_manifest_does_not_vouch_for_the_vocabulary_of_another_model(
+    tmp_path: Path, name: str
+) -> None:
+    own, other = (train_vocab([*SENTENCES, sign], size=400, kind="char") for sign in "xy")
+    assert own.size == other.size
+    bundle = make(own, own if name == "spm.model" else other)
+    save_bundle(tmp_path, bundle)
+    (tmp_path / "manifest.json").unlink()
+    whole = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes((own if name == "target.spm" else other).to_bytes())
+    with pytest.raises(FormatError, match=r"vocabulary that its weights were not trained with\. R"):
+        restore_manifest(tmp_path)
+    assert not (tmp_path / "manifest.json").exists()
+    (tmp_path / name).write_bytes(whole)
+    assert restore_manifest(tmp_path) is True
+    (tmp_path / "manifest.json").unlink()
+    weights = {name: bundle.weights[name] for name in stored_shapes(bundle.config)}
+    (tmp_path / "model.safetensors").write_bytes(encode_tensors(weights))  # as heed 0.1 wrote it
+    assert restore_manifest(tmp_path) is False
+
+
 def test_a_run_without_its_manifest_is_left_to_heed_train(tmp_path: Path, bundle: Bundle) -> None:
     save_bundle(tmp_path / "checkpoints" / "best", bundle)
     save_bundle(tmp_path, bundle)

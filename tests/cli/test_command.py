@@ -65,6 +65,7 @@ def test_every_flag_takes_underscores(name: str, each: Command, param: Option, f
 @options("Options")("--port", click.IntRange(0, 65535), "A number.", bare="0")
 @options("Options")("--length-penalty alpha", float, "Its parameter has another name.")
 @options("Options")("--length-formula length_penalty", str, "And this one that name.")
+@options("Options")("--src", str, "May be repeated.", multiple=True)
 @options("Options")("-m --model", str, "Has a variable besides.", envvar=["HEED_MODEL"])
 @click.argument("others", nargs=-1)
 def tool(**values: Any) -> Any:
@@ -130,6 +131,22 @@ def test_what_is_typed_wins_then_the_commands_variable_then_the_common_one(
     assert values("-m", "typed")["model"] == "typed"
     monkeypatch.setenv("HEED_SAMPLE_MODEL", "")
     assert values()["model"] == "common"
+
+
+@pytest.mark.parametrize(
+    ("variable", "found"),
+    [
+        ("in/a b.en", ("in/a b.en",)),
+        ("in/a b.en\nc.en\n", ("in/a b.en", "c.en")),
+        ("\n", ()),
+    ],
+)
+def test_a_variable_holds_one_value_on_each_line(
+    monkeypatch: pytest.MonkeyPatch, variable: str, found: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("HEED_SAMPLE_SRC", variable)
+    assert values()["src"] == found
+    assert values("--src", "d e")["src"] == ("d e",)
 
 
 def test_every_option_of_ours_stands_in_a_group() -> None:

@@ -5,16 +5,20 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from tests import random_bundle
+from tests.cli.conftest import SENTENCES
 
+from heed.bundle.bundle import save_bundle
 from heed.errors import DataError
 from heed.explain.decoding.prefixes import exposure_bias, exposure_lines
 from heed.explain.decoding.strategies import allowed_per_step, loop_lines, loop_rates
+from heed.text.vocab import N_SPECIAL, train_vocab
 from heed.translate.result import Translation
 from heed.translate.translator import load
 
@@ -376,6 +380,48 @@ def test_score_refuses_files_of_unequal_length(
         assert code == 1
         assert "must have the same number of lines, but" in err
         assert f"{files[ends]} ends after line 1." in err
+
+
+def test_score_reads_standard_input_once(call: Callable[..., Any], model: str) -> None:
+    code, out, err = call("score", "-m", model, "--src", "-", "--tgt", "-", stdin=b"A man.\n")
+    assert (code, out) == (2, "")
+    assert err == "heed: Standard input (-) can be read once, but is given twice.\n"
+
+
+@pytest.mark.parametrize(
+    ("task", "changes", "words"),
+    [
+        ("translate", {}, "is a translator. Measure it with --src FILE and --ref FILE."),
+        ("lm", {"family": "decoder"}, "is a language model. Measure it with --text FILE."),
+        ("classify", {"family": "encoder", "pooling": "mean", "tied": "none"},
+         "is a classifier. Measure it with --labeled FILE."),
+        ("mlm", {"family": "encoder"},
+         "is a masked language model, which heed evaluate does not measure. Use heed fill."),
+    ],
+)  # fmt: skip
+def test_a_model_of_another_task_is_refused_with_its_own_flags(
+    call: Callable[..., Any],
+    config_of: Callable[..., Any],
+    files: dict[str, str],
+    tmp_path: Path,
+    task: str,
+    changes: dict[str, Any],
+    words: str,
+) -> None:
+    labels = ("bad", "good") if task == "classify" else ()
+    if labels:
+        changes = {**changes, "tgt_vocab_size": N_SPECIAL + len(labels)}
+    made = random_bundle.bundle(train_vocab(SENTENCES * 5, size=330), config_of, **changes)
+    folder = tmp_path / "model"
+    save_bundle(folder, replace(made, task=task, labels=labels))
+    wrong = {
+        "translate": ["--src", files["src"], "--ref", files["ref"]],
+        "lm": ["--text", files["src"]],
+        "classify": ["--labeled", files["src"]],
+    }
+    for flags in (flags for its, flags in wrong.items() if its != task):
+        code, out, err = call("evaluate", "-m", str(folder), *flags)
+        assert (code, out, err) == (1, "", f"heed: {folder} {words}\n")
 
 
 def test_scores_are_not_written_onto_what_is_scored(

@@ -75,7 +75,7 @@ def test_jsonl_is_one_object_with_alternatives_inside() -> None:
 
 def test_jsonl_hands_on_what_came_with_the_line() -> None:
     (row,) = as_jsonl(3, FIRST, Details(passed_on={"id": "x7"}))
-    assert list(json.loads(row).items())[:3] == [("line", 3), ("id", "x7"), ("text", "De nada")]
+    assert list(json.loads(row).items())[:3] == [("line", 4), ("id", "x7"), ("text", "De nada")]
 
 
 def test_fairseq_lines_carry_scores_in_base_two() -> None:

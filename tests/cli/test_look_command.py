@@ -31,6 +31,18 @@ def test_align_draws_a_row_per_target_piece(call: Callable[..., Any], model: str
     assert {len(row) for row in record["weights"]} == {len(record["source_tokens"])}
 
 
+def test_the_weight_of_special_tokens_is_left_out_of_an_alignment(
+    call: Callable[..., Any], model: str
+) -> None:
+    record = json.loads(call("align", "-m", model, "纽约是一座城市", "New York", "--json")[1])
+    sums = [sum(row) for row in record["weights"]]
+    assert "</s>" not in record["source_tokens"]
+    assert sums
+    assert max(sums) < 0.99
+    help_of_it = " ".join(call("align", "--help")[1].split())
+    assert "columns of </s> and language tags are left out, so a row sums to less" in help_of_it
+
+
 def test_text_of_any_locale_is_read_as_utf_8(call: Callable[..., Any], model: str) -> None:
     """Python gives bytes that it could not decode as lone surrogates."""
     good, bad = "ein mädchen".encode().decode("ascii", "surrogateescape"), "ein m\udce4dchen"

@@ -1,5 +1,6 @@
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from heed.cli.models import find_model
+from heed.disk.files import lock
 from heed.disk.home import home
 from heed.errors import ConfigError, UsageError
 
@@ -61,6 +63,33 @@ def test_deleting_a_link_keeps_what_it_points_to(
 def test_deleting_asks_first(call: Callable[..., Any], installed: Path) -> None:
     assert call("models", "rm", "en-de", stdin=b"n\n")[0] == 130
     assert (installed / "en-de").exists()
+
+
+def test_deleting_without_an_answer_is_told_what_to_give(
+    call: Callable[..., Any], installed: Path
+) -> None:
+    code, _, err = call("models", "rm", "en-de", stdin=b"")
+    assert code == 2
+    assert err.splitlines()[1] == (
+        "heed: there is no answer on standard input: give --yes to delete without a question."
+    )
+    assert (installed / "en-de").exists()
+
+
+def test_a_run_in_which_a_process_trains_is_not_deleted(
+    call: Callable[..., Any], installed: Path
+) -> None:
+    folder = installed / "en-de"
+    (installed / "linked").symlink_to(folder)
+    with lock(folder):
+        code, _, err = call("models", "rm", "en-de", "--yes")
+        assert code == 1
+        assert err == (
+            f"heed: another process (pid {os.getpid()}) is training in {folder}. Wait for it, or "
+            "stop it, before you delete the model.\n"
+        )
+        assert call("models", "rm", "linked", "--yes")[0] == 0
+    assert call("models", "rm", "en-de", "--yes")[0] == 0
 
 
 def test_a_model_with_a_file_of_a_person_in_it_is_not_deleted(

@@ -3,17 +3,22 @@
 import resource
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests import random_bundle
+from tests.cli.conftest import SENTENCES
 
-from heed.bundle.bundle import load_bundle, save_int8
+from heed.bundle.bundle import load_bundle, save_bundle, save_int8
 from heed.data.readers import Pair
 from heed.data.spool import write_pairs
 from heed.data.store import Store
 from heed.disk.folders import read_manifest, verify_directory
+from heed.disk.tensors import decode_tensors, encode_tensors
+from heed.text.vocab import N_SPECIAL, train_vocab
 
 
 @pytest.fixture
@@ -126,6 +131,21 @@ def test_a_model_behind_links_is_not_deleted_by_its_copy(
     assert code == 2
     assert f"{own} holds {links}" in err
     assert call("translate", "-m", str(links), "A man.")[0] == 0
+
+
+@pytest.mark.parametrize("task", ["classify", "mlm"])
+def test_a_model_that_cannot_be_rounded_is_refused_without_flags_of_other_commands(
+    call: Callable[..., Any], config_of: Callable[..., Any], tmp_path: Path, task: str
+) -> None:
+    labels = ("bad", "good") if task == "classify" else ()
+    changes = {"pooling": "mean", "tied": "none", "tgt_vocab_size": N_SPECIAL + 2} if labels else {}
+    vocab = train_vocab(SENTENCES * 5, size=330)
+    made = random_bundle.bundle(vocab, config_of, family="encoder", **changes)
+    save_bundle(tmp_path / "model", replace(made, task=task, labels=labels))
+    code, _, err = call("quantize", str(tmp_path / "model"))
+    assert code == 1
+    assert err.endswith("It runs with torch, in float32: use it as it is.\n")
+    assert "--runtime" not in err
 
 
 def test_the_cost_is_told_with_its_interval(
@@ -310,7 +330,20 @@ def test_a_model_that_lost_its_manifest_is_restored_with_a_remark(
     code, _, err = call("quantize", str(own))
     assert code == 0
     assert f"{own} had no manifest.json. Its config, vocabulary and weights fit together" in err
+    assert err.splitlines()[0].endswith("in the weights would not be detected.")
     assert call("translate", "-m", str(own), "A man.")[0] == 0
+
+
+def test_a_model_of_heed_0_1_is_restored_though_its_vocabulary_cannot_be_checked(
+    call: Callable[..., Any], own: Path
+) -> None:
+    (own / "manifest.json").unlink()
+    weights = own / "model.safetensors"
+    tensors = decode_tensors(weights.read_bytes(), weights)
+    weights.write_bytes(encode_tensors(tensors))
+    code, _, err = call("quantize", str(own))
+    assert code == 0
+    assert "would not be detected, nor the vocabulary of another model.\n" in err
 
 
 def test_a_link_to_a_file_outside_is_replaced_not_followed(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import sentencepiece
 
+TRAIN = ("spm-train", "--input=FOLDER/text", "--model_prefix=FOLDER/x")
 TEXT = ["A man is riding a bike.", "Two dogs play in the snow.", "纽约是一座城市", ""]
 
 
@@ -115,6 +116,13 @@ def test_files_extra_options_and_n_best_work(
             "must be like --name=value, but one is",
         ),
         (
+            [*TRAIN, "--num_threads=2", "--byte_fallback=maybe"],
+            2,
+            'heed: --byte_fallback has a wrong value: cannot parse "maybe" as bool.',
+        ),
+        ([*TRAIN, "--num_threads", "--bos_id=1"], 2, "heed: --num_threads has a wrong value: "),
+        ([*TRAIN, "--logstream=x"], 2, "heed: there is no option --logstream of spm_train."),
+        (
             ["spm-train", "--input=FOLDER/text", "--model_prefix=FOLDER/x", "--xyz=1"],
             1,
             "SentencePiece cannot train:",
@@ -146,6 +154,22 @@ def test_spm_train_learns_from_compressed_text_what_it_learns_from_plain_text(
     assert code == 0, err
     found = [(trained / f"{name}.vocab").read_bytes() for name in ("ours", "packed")]
     assert found[0] == found[1]
+
+
+def test_flags_may_be_spelled_as_spm_train_reads_them(
+    call: Callable[..., Any], trained: Path
+) -> None:
+    usual = ["spm-train", f"--input={trained / 'text'}", "--vocab_size=330"]
+    own = {
+        "equals": ["--hard_vocab_limit=false", "--byte_fallback=true", "--bos_id=-1"],
+        "blanks": ["--hard-vocab-limit", "false", "--byte_fallback", "--bos_id", "-1"],
+    }
+    for name, flags in own.items():
+        code, _, err = call(*usual, f"--model_prefix={trained / name}", *flags)
+        assert code == 0, err
+    found = [(trained / f"{name}.vocab").read_text(encoding="utf-8") for name in own]
+    assert found[0] == found[1]
+    assert "<0xFF>" in found[0] and "<s>\t" not in found[0]
 
 
 def test_a_model_without_ends_encodes(call: Callable[..., Any], trained: Path) -> None:

@@ -18,6 +18,7 @@ from heed.cli.streams import (
     open_input,
     open_output,
 )
+from heed.data.lines import shown_name
 from heed.errors import DataError, UsageError
 from heed.translate.lines import Line, buffers
 
@@ -62,6 +63,9 @@ def test_wide_characters_without_a_mark_are_refused(encoding: str) -> None:
     text = "Two dogs run.\nA man sleeps under a tree.\n"
     with pytest.raises(DataError, match=rf"in must be UTF-8, but .* iconv -f {encoding} -t utf-8"):
         list(decode_lines(io.BytesIO(text.encode(encoding)), "in"))
+    name = shown_name("-")
+    with pytest.raises(DataError, match=rf"^standard input must .* -f {encoding} -t utf-8$"):
+        list(decode_lines(io.BytesIO(text.encode(encoding)), name))
     with pytest.raises(DataError, match="packed with gzip"):
         list(decode_lines(io.BytesIO(gzip.compress(text.encode())), "in"))
     assert list(decode_lines(io.BytesIO(f"{text}\0\n".encode()), "in"))[2] == "\0"

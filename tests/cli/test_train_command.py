@@ -242,6 +242,58 @@ def test_wrong_requests_are_told_in_one_line(
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["max_steps=5"], "max_steps=5 is neither a file nor a setting: did you mean TMS=5?"),
+        (["preset=tiny"], "did you mean --preset tiny?"),
+        (["Training.max_steps=5"], "did you mean TMS=5?"),
+        (["training.max-steps=5"], "did you mean TMS=5?"),
+        (["training.max_steps = 5"], "did you mean TMS=5?"),
+        (["training.max_steps", "=", "5"], "TMS=5 is neither a file nor a setting: did you mean"),
+        (["training.max_steps", "=5"], "did you mean TMS=5?"),
+        (["batch_token=9"], "did you mean training.batch_tokens=9?"),
+        (["b=c.tsv"], "b=c.tsv does not exist."),
+    ],
+)
+def test_a_setting_that_is_not_written_as_one_is_told(
+    call: Callable[..., Any], tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    corpus = tmp_path / "a.tsv"
+    corpus.write_text("a\tb\n" * 9, encoding="utf-8")
+    code, _, err = call("train", str(corpus), "--out", str(tmp_path / "run"), *arguments)
+    assert code == (1 if "does not exist" in words else 2)
+    assert words.replace("TMS", "training.max_steps") in err
+
+
+def test_a_corpus_may_have_the_name_of_a_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Any]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("seed=5").write_text("a\n", encoding="utf-8")
+    _, _, err = call("train", "seed=5", "--out", "run")
+    assert "seed=5 must end in .tsv, .csv or .tmx" in err
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "words"),
+    [
+        ("--max-steps", "0", "heed: --max-steps must be "),
+        ("--time", "0s", "heed: --time, in seconds, must be a number from 1 to 1e+08, but is 0.0."),
+        ("--vocab-size", "0", "heed: --vocab-size must be "),
+    ],
+)
+def test_a_wrong_value_names_the_flag_that_gave_it(
+    call: Callable[..., Any], flag: str, value: str, words: str
+) -> None:
+    code, _, err = call("train", "--dump-config", flag, value)
+    assert code == 2
+    assert err.startswith(words)
+    code, _, err = call("train", "--dump-config", "training.max_steps=0", "--time", "9s")
+    assert code == 1
+    assert err.startswith("heed: training.max_steps must be")
+
+
 def test_a_table_of_unknown_languages_beside_known_ones_is_refused(
     call: Callable[..., Any], tmp_path: Path
 ) -> None:

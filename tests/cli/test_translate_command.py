@@ -239,7 +239,7 @@ def test_json_lines_have_wishes_and_names_of_their_own(
     code, out, _ = call(*flags, "--format", "jsonl", stdin="\n".join(lines).encode())
     records = [json.loads(line) for line in out.splitlines()]
     assert code == 0
-    assert [record["line"] for record in records] == [0, 1, 2, 3]
+    assert [record["line"] for record in records] == [1, 2, 3, 4]
     assert [record.get("id", "none") for record in records] == ["none", "x-1", None, "none"]
     assert records[1]["text"].startswith("Ein Mann")
     assert records[3]["status"] == "empty"

@@ -101,6 +101,7 @@ def test_the_embeddings_of_a_model_have_neighbors(call: Call, model: str) -> Non
         (("train", "--text", "{people}", "--out", "{people}", "--force"), "are the same file"),
         (("train", "--text", "{text}", "--out", "{people}"), "holds word vectors already"),
         (("train", "--text", "{text}", "--out", "{folder}/v.gz"), "that is not compressed"),
+        (("train", "--text", "{text}", "--out", "-"), "cannot be written to standard output (-)"),
         (("train", "--text", "{folder}/no", "--out", "{folder}/v.vec"), "does not exist"),
         (("train", "--text", "-", "--text", "-", "--out", "v.vec"), "is given twice"),
         (("train", "--text", "{text}", "--out", "v.vec", "--min-count", "0"),

@@ -5,6 +5,8 @@ import gzip
 import io
 import lzma
 import os
+import random
+import re
 import sys
 import time
 import tracemalloc
@@ -212,11 +214,39 @@ def test_a_cut_archive_is_damaged_and_not_just_short(tmp_path: Path, suffix: str
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(DataError, match=r"is damaged after line \d+: .* Copy or download it again"):
         list(read_lines(path))
-    path.write_bytes(b"this is no archive")
-    with pytest.raises(DataError, match=r"is damaged after line 0: "):
-        list(read_lines(path))
-    with pytest.raises(DataError, match=r"is damaged: "):
-        list(read_chunks(path))
+    path.write_bytes(PACKERS[suffix](b"one\n")[:3] + b"\xff" * 40)
+    for read in (read_lines, read_chunks):
+        with pytest.raises(DataError, match=r"is damaged: .* Copy or download it again"):
+            list(read(path))
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_the_lines_before_the_cut_of_an_archive_are_counted(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"text{suffix}"
+    draw = random.Random(1)
+    data = b"".join(b"%d %d\n" % (n, draw.getrandbits(99)) for n in range(40_000))
+    path.write_bytes(PACKERS[suffix](data)[:-500])
+    found: list[str] = []
+    with pytest.raises(DataError) as error:
+        found.extend(read_lines(path))
+    n_lines = int(re.findall(r"is damaged after line (\d+): ", str(error.value))[0])
+    assert [int(line.split()[0]) for line in found] == list(range(n_lines))
+    assert n_lines > (30_000 if suffix != ".zst" else 20_000)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_plain_text_with_the_name_of_an_archive_is_to_be_renamed(
+    tmp_path: Path, suffix: str
+) -> None:
+    path = tmp_path / f"text.en{suffix}"
+    path.write_text("Zwölf Männer fahren Rad.\n" * 400, encoding="utf-8")
+    for read in (read_lines, read_chunks):
+        with pytest.raises(DataError) as error:
+            list(read(path))
+        assert str(error.value) == (
+            f"{path} is not compressed, though its name ends in {suffix}. Rename it: mv {path} "
+            f"{tmp_path / 'text.en'}"
+        )
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
@@ -302,7 +332,7 @@ def test_one_step_of_unpacking_holds_little_whatever_the_file_unpacks_to(
 def test_an_archive_without_a_byte_is_damaged(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"text{suffix}"
     path.touch()
-    with pytest.raises(DataError, match="is damaged after line 0: it ends in the middle"):
+    with pytest.raises(DataError, match="is damaged: it ends in the middle"):
         list(read_lines(path))
 
 
@@ -318,7 +348,7 @@ def test_bytes_behind_an_archive_that_are_no_archive_are_damage(
 ) -> None:
     path = tmp_path / f"text{suffix}"
     path.write_bytes(PACKERS[suffix](b"a\n") + b"garbage")
-    with pytest.raises(DataError, match="is damaged after line"):
+    with pytest.raises(DataError, match="is damaged after line 1: "):
         list(read_lines(path))
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from heed.data import prepare as prepare_module
 from heed.data import progress
 from heed.data.corpus import Corpus, DataConfig, TextConfig
+from heed.data.fingerprint import file_facts, require_same
 from heed.data.labeled import prepare_labeled
 from heed.data.prepare import prepare
 from heed.data.prepared import Prepared
@@ -168,7 +170,8 @@ def test_what_is_being_done_is_reported_and_at_the_end_what_was_dropped(
 ) -> None:
     monkeypatch.setattr(progress, "EVERY", 50)
     corpus = Corpus(train=(plain(tmp_path, [*numbered(100), ("", "leer")]),))
-    choices: dict[str, Any] = {"config": DataConfig(), "tokenizer": CHARS, "seed": 1}
+    tokenizer = replace(CHARS, vocab_size=None)
+    choices: dict[str, Any] = {"config": DataConfig(), "tokenizer": tokenizer, "seed": 1}
     events: list[Any] = []
     data = prepare(corpus, tmp_path / "data", **choices, report=events.append)
     *phases, last = events
@@ -228,6 +231,44 @@ def test_a_changed_file_or_setting_is_refused_by_name(tmp_path: Path) -> None:
     plain(tmp_path, numbered(61))
     with pytest.raises(RunError, match=r"train file 1\.1 was .*train\.en, \d+ bytes, checksum"):
         run(tmp_path, [part])
+
+
+def test_a_corpus_may_have_another_path(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    pairs = numbered(60)
+    before = run(tmp_path, [plain(tmp_path / "a", pairs)])
+    moved = plain(tmp_path / "b", pairs, "copy, 1 bytes, checksum 00000000")
+    assert len(run(tmp_path, [moved]).train) == len(before.train)
+    with pytest.raises(RunError, match=r"train file 1\.1 was \S*/a/train\.en, .* but is .*/b/copy"):
+        run(tmp_path, [plain(tmp_path / "b", pairs[1:], "copy")])
+    table = [write(tmp_path, f"c.{suffix}", ["a,b\tc,d"] * 9) for suffix in ("csv", "tsv")]
+    (facts_of_csv,), (facts_of_tsv,) = ([file_facts(name)] for name in table)
+    with pytest.raises(RunError, match=r"file was .*c\.csv, .* but is .*c\.tsv"):
+        require_same({"file": facts_of_csv}, {"file": facts_of_tsv}, tmp_path)
+
+
+def test_a_corpus_that_yields_fewer_pieces_than_asked_for_is_told(tmp_path: Path) -> None:
+    part = plain(tmp_path, numbered(60))
+    words = write(tmp_path, "words", [f"{n % 2}\tsentence number {n}" for n in range(60)])
+    tasks: dict[str, Callable[..., Any]] = {
+        "pairs": lambda **given: prepare(Corpus(train=(part,)), config=DataConfig(), **given),
+        "labels": lambda **given: prepare_labeled(
+            Corpus(labeled=(words,)), config=TextConfig(), **given
+        ),
+        "text": lambda seed, **given: prepare_text(
+            Corpus(text=part.files[:1]), config=TextConfig(), **given
+        ),
+    }
+    for name, prepared in tasks.items():
+        for size, n_notes in ((5_000_000, 1), (None, 0)):
+            told: list[dict[str, Any]] = []
+            tokenizer = TokenizerConfig(kind="char", vocab_size=size)
+            folder = tmp_path / f"{name} {size}"
+            data = prepared(directory=folder, tokenizer=tokenizer, seed=1, report=told.append)
+            text = f"only {data.tgt_vocab.size} pieces: tokenizer.vocab_size is 5,000,000"
+            found = [event["text"] for event in told if "pieces" in event.get("text", "")]
+            assert found == [f"the corpus yields {text}"] * n_notes
 
 
 def test_what_decides_only_training_does_not_ask_for_new_data(tmp_path: Path) -> None:
@@ -402,7 +443,8 @@ def test_the_columns_of_a_table_are_told_and_those_asked_for_belong_to_the_corpu
     path = write(
         tmp_path, "c.tsv", [f"news-{n}\t{a}\t{b}" for n, (a, b) in enumerate(numbered(40))]
     )
-    choices = {"config": DataConfig(), "tokenizer": CHARS, "seed": 1}
+    tokenizer = replace(CHARS, vocab_size=None)
+    choices = {"config": DataConfig(), "tokenizer": tokenizer, "seed": 1}
     notes = []
 
     def note(event: dict[str, str]) -> None:

@@ -251,6 +251,40 @@ def test_columns_can_be_named_by_the_header(tmp_path: Path) -> None:
             list(read_table(path, columns=("1", wrong)))
 
 
+@pytest.mark.parametrize(
+    ("languages", "needed"),
+    [
+        (("fr", "it"), "the source must be fr and the target must be it"),
+        (("de", "it"), "the source must be de and the target must be it"),
+        (("hsb", "de"), "the source must be hsb and the target must be de"),
+        (("de", ""), "the source must be de"),
+    ],
+)
+def test_a_header_of_other_languages_is_refused(
+    tmp_path: Path, languages: tuple[str, str], needed: str
+) -> None:
+    path = write(tmp_path / "c.csv", ["id,en,de", "7,yes,ja", "8,no way,nein"])
+    with pytest.raises(DataError) as error:
+        list(read_table(path, source_lang=languages[0], target_lang=languages[1]))
+    assert str(error.value) == (
+        f"{path}: {needed}, but its first line names the columns en and de. Set --source-lang and "
+        "--target-lang to languages that it names, or choose its columns, for example: "
+        "--columns 2,3"
+    )
+
+
+@pytest.mark.parametrize("languages", [("", ""), ("en", "de"), ("en-GB", "de_AT"), ("", "de")])
+@pytest.mark.parametrize("header", ["en,de", "en-US,de-DE", "English,German"])
+def test_a_header_of_the_same_languages_fits(
+    tmp_path: Path, languages: tuple[str, str], header: str
+) -> None:
+    path = write(tmp_path / "c.csv", [header, "yes,ja"])
+    found = read_table(path, source_lang=languages[0], target_lang=languages[1])
+    assert texts(found) == [("yes", "ja")]
+    asked = read_table(path, source_lang="fr", target_lang="it", columns=("1", "2"))
+    assert texts(asked) == [("yes", "ja")]
+
+
 def test_the_columns_taken_can_be_told(tmp_path: Path) -> None:
     path = str(write(tmp_path / "c.tsv", ["1\tde\ten", "1\tja\tyes"]))
     named = ParallelFiles(files=(path,), source_lang="en", target_lang="de")

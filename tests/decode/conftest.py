@@ -35,6 +35,8 @@ class HashModel:
         table: logits, `(n_kinds, n_hashes, vocab_size)`.
     """
 
+    length_limit: int | None = None
+
     def __init__(self, table: np.ndarray) -> None:
         self.table = np.array(table, dtype=np.float32)
         self.rows_computed = 0
@@ -82,6 +84,8 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
 
 class GRUModel(nn.Module):
     """A random recurrent translator, to stand behind `TorchDecodable`."""
+
+    config = SimpleNamespace(length_limit=None)
 
     def __init__(self, vocab_size: int, *, d_model: int = 16, pad_id: int = 0) -> None:
         super().__init__()

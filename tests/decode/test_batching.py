@@ -17,6 +17,8 @@ PATIENCE_S = 60
 class Model:
     """Only its name is asked for here."""
 
+    length_limit: int | None = None
+
     def __init__(self, n_workers: int, name: str = "whole") -> None:
         self.n_workers, self.name = n_workers, name
 

@@ -2,6 +2,7 @@ import math
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -184,6 +185,21 @@ def test_a_prefix_that_leaves_no_room_is_refused(fakes: Any) -> None:
         match=r"prefix of sentence 2 must be shorter than decoding.max_length \(3\), but has 3",
     ):
         decode(model, padded([[5], [6]]), options, prefixes=[[], [4, 4, 4]], **WORDS)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_model_sets_a_limit_of_its_own(
+    fakes: Any, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = fakes.hash_model(0, vocab_size=40, n_kinds=40)
+    monkeypatch.setattr(model, "length_limit", 5)
+    found = decode(model, padded([[5], [6]]), replace(WAYS[way], suppress=(3,)), **WORDS)
+    assert {len(answer.ids) for answers in found for answer in answers} == {4}  # and `<bos>`
+    with pytest.raises(
+        DataError,
+        match=r"shorter than the longest text that the model can write \(4\), but has 4 tokens",
+    ):
+        decode(model, padded([[5]]), WAYS[way], prefixes=[[4, 4, 4, 4]], **WORDS)
 
 
 def test_a_search_needs_no_torch() -> None:

@@ -12,7 +12,14 @@ import safetensors.torch
 import torch
 from numpy.typing import NDArray
 
-from heed.disk.tensors import DTYPES, MAX_TENSORS, decode_tensors, encode_tensors, read_header
+from heed.disk.tensors import (
+    DTYPES,
+    MAX_TENSORS,
+    decode_tensors,
+    decode_with_metadata,
+    encode_tensors,
+    read_header,
+)
 from heed.errors import FormatError, RunError
 
 
@@ -226,3 +233,10 @@ def test_the_header_tells_type_shape_and_place() -> None:
     specs = read_header(encode_tensors({"a": np.ones((2, 3), np.float32)}), "x")
     assert (specs["a"].dtype, specs["a"].shape) == ("F32", (2, 3))
     assert (specs["a"].start, specs["a"].end) == (0, 24)
+
+
+def test_texts_are_written_in_one_order() -> None:
+    metadata = {name: name for name in ("c", "format", "a", "é", "b")}
+    found = {encode_tensors({"t": np.zeros(2)}, metadata=metadata) for _ in range(20)}
+    assert len(found) == 1
+    assert decode_with_metadata(found.pop(), "x")[1] == metadata

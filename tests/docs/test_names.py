@@ -4,8 +4,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
@@ -43,12 +42,60 @@ COMMAND = re.compile(r"(?<![\"\w])heed [a-z]+(?:-[a-z]+)*(?: [^\n`|>]*)?")
 by_path = pytest.mark.parametrize("path", [*MODULES, *PAGES], ids=lambda path: path.name)
 
 
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_named_files_exist(source: Path) -> None:
     """A name is read from the file's own folder, the room above it, the package or the root."""
     places = (source.parent, source.parent.parent, PACKAGE, ROOT, ROOT / "src")
-    names = NAMED_FILE.findall(source.read_text(encoding="utf-8"))
+    names = NAMED_FILE.findall(text_of(source))
     assert not [name for name in names if not any((place / name).exists() for place in places)]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a file of Python says, and in which words."""
+
+    words: frozenset[str]
+    """Names, and words of the texts that are no docstring."""
+    prose: str
+    """Docstrings and comments."""
+
+
+@cache
+def parts_of(path: Path) -> Parts:
+    """A file is taken apart once: that takes most of the time of these tests."""
+    docstrings = docstrings_of(text_of(path))
+    names: set[str] = set()
+    texts: list[str] = []
+    comments: list[str] = []
+    for token in tokenize.generate_tokens(io.StringIO(text_of(path)).readline):
+        if token.type == tokenize.NAME:
+            names.add(token.string)
+        elif token.type == tokenize.STRING and token.start[0] not in docstrings:
+            texts.append(token.string)
+        elif token.type == tokenize.COMMENT:
+            comments.append(token.string)
+    words = names.union(re.findall(r"\w+", " ".join(texts)))
+    return Parts(frozenset(words), "\n".join([*docstrings.values(), *comments]))
+
+
+def docstrings_of(text: str) -> dict[int, str]:
+    """By line, the text of each docstring, also of those below a constant."""
+    found: dict[int, str] = {}
+    waiting: list[ast.AST] = [ast.parse(text)]
+    for node in waiting:
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(docstring))):
+                found[node.lineno] = docstring
+            case ast.expr():
+                pass  # no statement stands inside an expression
+            case _:
+                waiting += ast.iter_child_nodes(node)
+    return found
 
 
 @cache
@@ -56,49 +103,33 @@ def words_of_code() -> frozenset[str]:
     """All words of code, texts and build files, but no word of a docstring or a comment."""
     found: set[str] = set()
     for path in [*SOURCES, *(ROOT / "benchmarks").glob("*.py"), ROOT / "hatch_build.py"]:
-        text = path.read_text(encoding="utf-8")
-        if path.suffix != ".py":
-            found |= set(re.findall(r"\w+", re.sub(r"//.*", "", text)))
-            continue
-        docstrings = {line for line, _ in docstrings_of(text)}
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.NAME:
-                found.add(token.string)
-            elif token.type == tokenize.STRING and token.start[0] not in docstrings:
-                found |= set(re.findall(r"\w+", token.string))
+        if path.suffix == ".py":
+            found |= parts_of(path).words
+        else:
+            found |= set(re.findall(r"\w+", re.sub(r"//.*", "", text_of(path))))
     for name in ("Makefile", "pyproject.toml", "constraints.txt", ".ci/run"):
-        found |= set(re.findall(r"\w+", (ROOT / name).read_text(encoding="utf-8")))
+        found |= set(re.findall(r"\w+", text_of(ROOT / name)))
     return frozenset(found)
-
-
-def docstrings_of(text: str) -> Iterator[tuple[int, str]]:
-    """Line and text of each docstring, also of those below a constant."""
-    for node in ast.walk(ast.parse(text)):
-        match node:
-            case ast.Expr(value=ast.Constant(value=str(text))):
-                yield node.lineno, text
 
 
 def prose(path: Path) -> str:
     """What is written for a reader: a page without its code blocks; docstrings and comments."""
-    text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
-        return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    comments = (token.string for token in tokens if token.type == tokenize.COMMENT)
-    return "\n".join([*(docstring for _, docstring in docstrings_of(text)), *comments])
+        return re.sub(r"```.*?```", "", text_of(path), flags=re.DOTALL)
+    return parts_of(path).prose
 
 
 @by_path
 def test_a_name_of_the_code_occurs_in_the_code(path: Path) -> None:
     names = [name for name in NAME.findall(prose(path)) if not FILE.fullmatch(name)]
-    known = words_of_code() | FOREIGN
-    assert not [name for name in names if not known.issuperset(name.split("."))]
+    known = words_of_code()
+    words = {word for name in names for word in name.split(".")} - FOREIGN
+    assert known.issuperset(words), words - known
 
 
 @by_path
 def test_a_setting_exists(path: Path) -> None:
-    text = prose(path) if path.suffix == ".py" else path.read_text(encoding="utf-8")
+    text = prose(path) if path.suffix == ".py" else text_of(path)
     settings = {name for name, _ in SETTING.findall(text) if not FILE.fullmatch(name)}
     assert not {name for name in settings if not (is_setting(name) or is_module(name))}
 
@@ -114,7 +145,7 @@ def is_module(name: str) -> bool:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_commands_and_their_options_exist(path: Path) -> None:
-    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    text = text_of(path).replace("\\\n", " ")
     spans = re.findall(r"`([^`\n]+)`", text)
     spans += re.findall(r"```(?:sh|console)\n(.*?)```", text, re.DOTALL)
     mistakes = []
@@ -144,10 +175,10 @@ def test_commands_and_their_options_exist(path: Path) -> None:
     ],
 )
 def test_a_number_stands_in_its_table_and_has_a_test(page: str, word: str, number: str) -> None:
-    table = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    table = text_of(ROOT / "docs" / page)
     known = set(re.findall(rf"^\| ({number}) \|", table, re.M))
     tests = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
-    texts = (path.read_text(encoding="utf-8") for path in tests)
+    texts = (text_of(path) for path in tests)
     assert set().union(*(numbers(text, word, number) for text in texts)) == known
 
 

@@ -110,7 +110,9 @@ def test_what_the_engine_does_not_compute_is_refused_in_words(
 ) -> None:
     config = ModelConfig(src_vocab_size=9, tgt_vocab_size=9, **settings)
     assert not family_of(config).runs_on_engine(config)
-    with pytest.raises(ConfigError, match=rf"this model is: .*{words_of_it}\. It runs with torch"):
+    with pytest.raises(
+        ConfigError, match=rf"this model is: .*{words_of_it}\. It runs with torch: leave"
+    ):
         engine_config(config)
 
 

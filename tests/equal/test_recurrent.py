@@ -147,13 +147,14 @@ def test_without_attention_the_source_is_one_vector(tiny: Tiny) -> None:
 @each_attention
 @each_cell
 def test_gradients(tiny: Tiny, cell: str, attention: str) -> None:
-    model = tiny(
-        family="rnn", cell=cell, attention=attention, d_model=2, n_encoder_layers=1, tied="none"
-    ).double()  # fmt: skip
-    mask = padding_mask(SRC, 0)
+    """Few sentences and words: each number of the output and of each weight takes a pass."""
+    sizes = {"d_model": 2, "n_encoder_layers": 1, "src_vocab_size": 7, "tgt_vocab_size": 7}
+    model = tiny(family="rnn", cell=cell, attention=attention, tied="none", **sizes).double()
+    src, tgt_in = torch.tensor([[4, 5, 6], [6, 4, 0]]), torch.tensor([[2, 5, 5], [2, 4, 6]])
+    mask = padding_mask(src, 0)
 
     def logits(*_: Tensor) -> Tensor:
-        return model.logits(model(SRC, TGT_IN[:, :3], mask).double())
+        return model.logits(model(src, tgt_in, mask).double())
 
     model.logits = lambda states: states @ model.output.weight.T  # type: ignore[method-assign]
     assert gradcheck(logits, tuple(model.parameters()), eps=1e-6, atol=1e-7, rtol=1e-5)

@@ -113,6 +113,11 @@ def test_a_report_as_text_says_everything_once() -> None:
     assert "line 2" not in of_two(n_worst=0).as_text()
 
 
+def test_one_sentence_is_one_sentence() -> None:
+    text = report({"new": NEW[:1]}, [REFERENCE[:1]], resamples=2).as_text()
+    assert text.splitlines()[0] == "new  (1 sentence)"
+
+
 @pytest.mark.parametrize("names", [[], ["a", "b", "c"]])
 def test_only_one_or_two_systems_are_reported(names: list[str]) -> None:
     with pytest.raises(ConfigError, match=f"one system or two, but is given {len(names)}"):

@@ -245,6 +245,15 @@ def test_a_seed_is_a_function_of_all_its_parts() -> None:
     assert seeds.derive_seed(1, "dropout", 7) == 5072265441142921374
 
 
+def test_a_device_is_seeded_as_torch_does_it() -> None:
+    torch.manual_seed(2**62 + 5)
+    expected = torch.rand(3), torch.initial_seed()
+    torch.manual_seed(1)
+    seeds.seed_torch(2**62 + 5, torch.device("cpu"))
+    assert torch.initial_seed() == expected[1]
+    assert torch.equal(torch.rand(3), expected[0])
+
+
 def test_seeding_repeats_every_generator() -> None:
     def draw() -> tuple[float, float, float]:
         seeds.seed_everything(5, "test")

@@ -33,14 +33,20 @@ def written(path: Path, folder: str, text: str = SENTENCE, **more: Any) -> tuple
     return page, json.loads(held)
 
 
+@pytest.fixture(scope="module")
+def usual(en_de: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Any]:
+    """The page of `SENTENCE`, and what it holds."""
+    return written(tmp_path_factory.mktemp("usual") / "page.html", en_de)
+
+
 def numbers(held: Any, name: str) -> np.ndarray[Any, Any]:
     bits = np.frombuffer(gzip.decompress(base64.b64decode(held["numbers"])), "<f2")
     start, count = held["places"][name]
     return bits[start : start + count]
 
 
-def test_a_page_holds_the_trace_with_numbers_of_16_bits(en_de: str, tmp_path: Path) -> None:
-    _, held = written(tmp_path / "page.html", en_de)
+def test_a_page_holds_the_trace_with_numbers_of_16_bits(en_de: str, usual: tuple[str, Any]) -> None:
+    _, held = usual
     trace = load(en_de).trace(SENTENCE)
     answer = held["answers"]["trace"]
     assert answer["translation"] == trace.translation
@@ -57,8 +63,8 @@ def test_a_given_translation_is_held(en_de: str, tmp_path: Path) -> None:
     assert (held["forced"], held["answers"]["trace"]["translation"]) == ("Schnee", "Schnee")
 
 
-def test_searches_and_causes_are_held(en_de: str, tmp_path: Path) -> None:
-    _, held = written(tmp_path / "page.html", en_de)
+def test_searches_and_causes_are_held(en_de: str, usual: tuple[str, Any]) -> None:
+    _, held = usual
     first, greedy = held["searches"]
     translator = load(en_de)
     assert first["answer"]["translation"] == translator(SENTENCE)
@@ -74,8 +80,10 @@ def test_searches_and_causes_are_held(en_de: str, tmp_path: Path) -> None:
         assert f"trace/{trace}/{part}" in held_about
 
 
-def test_weights_of_the_sums_that_are_worked_out_are_held(en_de: str, tmp_path: Path) -> None:
-    _, held = written(tmp_path / "page.html", en_de)
+def test_weights_of_the_sums_that_are_worked_out_are_held(
+    en_de: str, usual: tuple[str, Any]
+) -> None:
+    _, held = usual
     translator = load(en_de)
     network = translator.traced.network
     trace = translator.trace(SENTENCE)
@@ -108,8 +116,8 @@ def test_a_text_with_protected_spans_is_held(slots_model: Path, tmp_path: Path, 
         np.testing.assert_array_equal(row, table[id_].numpy().astype("<f2"))
 
 
-def test_what_follows_without_each_part_is_held(en_de: str, tmp_path: Path) -> None:
-    _, held = written(tmp_path / "page.html", en_de)
+def test_what_follows_without_each_part_is_held(en_de: str, usual: tuple[str, Any]) -> None:
+    _, held = usual
     translator = load(en_de)
     pair = Pair.of_trace(translator, translator.trace(SENTENCE))
     found = {json.dumps(one["change"]): one["answer"] for one in held["switched"]}
@@ -124,9 +132,9 @@ def test_what_follows_without_each_part_is_held(en_de: str, tmp_path: Path) -> N
 
 
 def test_where_distributions_do_not_fit_the_likeliest_pieces_are_held(
-    en_de: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    en_de: str, usual: tuple[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page, whole = written(tmp_path / "whole.html", en_de)
+    page, whole = usual
     search = whole["searches"][0]["answer"]
     name = "step/1"
     full = numbers(whole, f"search/{search['id']}/{name}").astype(np.float32)
@@ -168,8 +176,8 @@ def test_no_text_ends_the_element_that_holds_it(en_de: str, tmp_path: Path) -> N
     assert page.count("</title>") == 1
 
 
-def test_everything_is_in_the_file(en_de: str, tmp_path: Path) -> None:
-    page, _ = written(tmp_path / "page.html", en_de)
+def test_everything_is_in_the_file(usual: tuple[str, Any]) -> None:
+    page, _ = usual
     assert "{{" not in re.sub(r"data:[^\"']*", "", page)
     assert not re.findall(r'(?:src|href)="(?!data:|#|docs)[^"]*"', page)
     (modules,) = re.findall(r'<script type="importmap">(.*?)</script>', page)
@@ -190,9 +198,9 @@ def test_a_file_of_a_model_without_positions_says_so(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_is_left_out_attention_last(
-    en_de: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    en_de: str, usual: tuple[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, everything = written(tmp_path / "whole.html", en_de)
+    whole, everything = usual
     monkeypatch.setattr(export, "MAX_BYTES", len(whole.encode()) - 8000)
     page, held = written(tmp_path / "page.html", en_de)
     assert len(page.encode()) <= export.MAX_BYTES

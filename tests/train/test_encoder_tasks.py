@@ -195,12 +195,26 @@ def test_fill_in_words(masked_run: Path, call: Call) -> None:
     assert out.split()[1] == "moon"
     code, out, _ = call("fill", "-m", str(masked_run), "<mask> <mask>", "--json", "--count", "2")
     assert [gap[0]["word"] for gap in json.loads(out)] == ["old", "moon"]
+    assert call("fill", "-m", str(masked_run), "-", "-k", "1", stdin=b"red <mask>\n")[1].split()[1]
     code, _, err = call("fill", "-m", str(masked_run), "no gap")
     assert code == 2
     assert "must have a <mask> to fill" in err
     code, _, err = call("fill", "-m", str(masked_run), "red " * 40 + "<mask>")
     assert code == 2
     assert "pieces, but this model reads 32 at once" in err
+
+
+def test_fillings_are_the_pieces_that_can_stand_in_a_gap(masked_run: Path) -> None:
+    model = load_masked(masked_run)
+    (found,) = model.fill("red <mask>", count=10_000)
+    pieces = [(one.word, one.continues_word) for one in found]
+    assert len(set(pieces)) == len(pieces) == model.vocab.size - len(model.vocab.control_ids)
+    assert not {"<s>", "</s>", "<mask>"} & {word for word, _ in pieces}
+    for wrong in (0, -1, 2.5, None):
+        with pytest.raises(UsageError, match="count must be a whole number from 1"):
+            model.fill("red <mask>", count=wrong)
+    with pytest.raises(UsageError, match="text must be a string, but is None"):
+        model.fill(None)
 
 
 # ---------------------------------------------------------------------------- labels
@@ -289,8 +303,10 @@ def test_it_labels_texts(classifier: Classifier) -> None:
     for one in found:
         assert sum(one.probabilities.values()) == pytest.approx(1.0)
         assert one.probabilities[one.label] == max(one.probabilities.values())
-    with pytest.raises(UsageError, match="texts must be a list of strings"):
-        classifier("one text")
+    assert classifier(text for text in ["a dull book indeed"]) == classifier(["a dull book indeed"])
+    for wrong in ("one text", None, [1]):
+        with pytest.raises(UsageError, match="texts must be a list of strings"):
+            classifier(wrong)
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=5))
@@ -322,6 +338,35 @@ def test_classify_in_words(classifier_run: Path, call: Call, reviews: Path) -> N
     assert "task       classify\nlabels     bad, good\n" in out
     code, _, err = call("generate", "-m", run, "x")
     assert "is a classifier. Use heed classify" in err
+
+
+def test_a_text_whose_end_is_not_read_is_told(
+    classifier: Classifier, classifier_run: Path, call: Call
+) -> None:
+    long = "a great play " * classifier.context
+    assert [one.is_cut for one in classifier([long, "a great play"])] == [True, False]
+    code, out, err = call("classify", "-m", str(classifier_run), stdin=f"a\n{long}\n".encode())
+    assert (code, out.count("\n")) == (0, 2)
+    assert "1 text is longer than the" in err
+    assert "the first is text 2" in err
+    code, _, err = call("classify", "-m", str(classifier_run), "-", stdin=b"a\n")
+    assert code == 2
+    assert "leave out the -" in err
+
+
+def test_labels_that_the_model_does_not_know_are_told(
+    classifier_run: Path, call: Call, tmp_path: Path
+) -> None:
+    path, command = tmp_path / "labeled", ["evaluate", "-m", str(classifier_run), "--labeled"]
+    path.write_text("good\ta film\nbda\ta dull book indeed\n", encoding="utf-8")
+    code, _, err = call(*command, str(path))
+    assert code == 0
+    assert "1 of 2 texts have a label that is not the model's (bad, good)" in err
+    assert "the first is 'bda'" in err
+    path.write_text("1\ta film\n0\ta dull book indeed\n", encoding="utf-8")
+    code, out, err = call(*command, str(path))
+    assert (code, out) == (1, "")
+    assert "has no label of this model (bad, good); its first label is '1'" in err
 
 
 def test_accuracy_and_f1_by_hand() -> None:

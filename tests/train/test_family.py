@@ -38,7 +38,7 @@ class GRUConfig:
     pad_id: int = 0
     bos_id: int = 2
     eos_id: int = 3
-    source_limit: int | None = None
+    length_limit: int | None = None
 
     def summary(self) -> str:
         return f"GRU, width {self.d_model}"

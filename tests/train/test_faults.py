@@ -279,6 +279,8 @@ FAULTS: dict[str, Fault] = {
 }
 QUICK = {"max_steps": 60, "validations": 2}
 """Enough for faults that a fresh model shows."""
+WHOLE = {"max_steps": 200, "validations": 4}
+"""Long enough for every fault, and for a second alarm to follow wrongly."""
 
 
 @pytest.fixture
@@ -307,7 +309,7 @@ def test_a_healthy_training_of_a_hundred_steps_is_left_in_peace(tmp_path: Path) 
 def test_a_fault_is_named_first_and_alone(tmp_path: Path, fault: str) -> None:
     name, injected, settings = FAULTS[fault]
     with injected():
-        found = alarms(tmp_path, **settings)
+        found = alarms(tmp_path, **{**WHOLE, **settings})
     print(f"{fault:28} {', '.join(found) or 'nothing'}")
     assert found == [name]
 

@@ -171,6 +171,47 @@ def test_a_text_longer_than_the_context_goes_on(model: LanguageModel) -> None:
     assert (VERSE * 5)[: 4 * model.context].startswith("the cat sat" + more[:100])
 
 
+def test_a_prompt_is_read_whole_until_the_context_is_full(model: LanguageModel) -> None:
+    prompt = "log mat hat qx who? " * 2 + "zzz cat lay"  # 51 of 64 tokens
+    for length in (1, 13):
+        (more,) = model.generate([prompt], length=length)
+        trace = model.trace(prompt, more)
+        likeliest = trace["logits"].argmax(axis=1)[trace.n_prompt :].tolist()
+        assert model.vocab.pieces(likeliest) == trace.expected_tokens[trace.n_prompt :]
+    assert model.reads_whole("a" * 63)
+    assert not model.reads_whole("a" * 64)
+
+
+def test_rows_are_filled_up_alone(model: LanguageModel) -> None:
+    prompts, options = ["the", VERSE[:60], VERSE * 2], {"sample": True, "length": 150}
+    together = model.generate(prompts, **options)
+    assert together[0] == model.generate(prompts[:1], **options)[0]
+    assert together[:2] == model.generate(prompts[:2], **options)
+    assert together[2] == model.generate(["", "who", prompts[2]], **options)[2]
+
+
+@pytest.mark.parametrize("length", [10, 200])
+def test_a_text_ends_where_no_token_is_allowed(model: LanguageModel, length: int) -> None:
+    kept = stream_ids(model.vocab, ["abcd"])[0]
+    suppressed = [id_ for id_ in range(model.vocab.size) if id_ not in kept]
+    options: dict[str, Any] = {"suppress": suppressed, "no_repeat_ngram_size": 1}
+    found = model.generate(["", "ab", "the dog "], length=length, **options)
+    # The last prompt has the d.
+    assert [sorted(more) for more in found] == [list("abcd"), list("cd"), list("abc")]
+
+
+def test_texts_may_come_from_a_generator(model: LanguageModel) -> None:
+    assert model.generate((text for text in ["who", "the"]), length=3) == model.generate(
+        ["who", "the"], length=3
+    )
+
+
+@pytest.mark.parametrize("option", [{"n_best": 2}, {"beam_size": 4}, {"max_length": 3}])
+def test_options_of_texts_that_end_are_refused(model: LanguageModel, option: Any) -> None:
+    with pytest.raises(ConfigError, match=f"{next(iter(option))} has no effect on running text"):
+        model.generate(["who"], length=3, **option)
+
+
 def test_samples_follow_from_the_seed(model: LanguageModel) -> None:
     options: dict[str, Any] = {"sample": True, "temperature": 1.5, "length": 40}
     first, second = (model.generate(["the"] * 2, seed=seed, **options) for seed in (1, 2))
@@ -262,7 +303,8 @@ def test_int8_generates_without_torch(
     [
         (["generate", "x"], "Give the model: -m RUN"),
         (["generate", "-m", "RUN", "x", "--temperature", "0.5"], "--temperature changes how"),
-        (["generate", "-m", "RUN", "x", "--sample", "--temperature", "0"], "temperature must be"),
+        (["generate", "-m", "RUN", "x", "--sample", "--temperature", "0"], "--temperature must be"),
+        (["generate", "-m", "RUN", "x", "--sample", "--min-p", "nan"], "--min-p must be a number"),
         (["generate", "-m", "RUN", "-", "-"], "read once, but is given twice"),
         (["translate", "-m", "RUN", "x"], "is a language model. Use heed generate"),
         (["train", "--task", "lm", "--out", "o"], "Give text to learn from: --text FILE"),
@@ -271,6 +313,13 @@ def test_int8_generates_without_torch(
             "--src cannot be used with --task lm",
         ),
         (["train", "--text", "TEXT", "--out", "o"], "give --task lm or mlm too"),
+        (
+            [
+                *("train", "--task", "lm", "--text", "TEXT", "--out", "o"),
+                *("model.positions=learned", "model.max_positions=24"),
+            ],
+            "model.max_positions must be at least text.context, which is 256, but is 24. Raise it",
+        ),
         (["train", "--task", "lm", "--text", "-", "--out", "o"], "--text must be a file"),
         (["quantize", "RUN", "--shortlist"], "--shortlist is for a model that was trained with"),
         (["quantize", "RUN", "--src", "a", "--ref", "b"], "--src is for a model that was trained"),
@@ -301,10 +350,28 @@ def test_a_translator_is_no_language_model(tmp_path: Path, small_run: Any) -> No
         load_language_model(tmp_path / "run")
 
 
-@pytest.mark.parametrize("prompts", ["text", [1]])
+@pytest.mark.parametrize("prompts", ["text", [1], None])
 def test_prompts_are_a_list_of_texts(model: LanguageModel, prompts: Any) -> None:
     with pytest.raises(UsageError, match="prompts must be a list of strings"):
         model.generate(prompts)
+
+
+@pytest.mark.parametrize("wrong", [None, ["a"], 3])
+def test_a_text_is_a_string(model: LanguageModel, wrong: Any) -> None:
+    with pytest.raises(UsageError, match="text must be a string"):
+        model.score(wrong)
+    with pytest.raises(UsageError, match="prompt must be a string"):
+        model.trace(wrong, "a")
+
+
+def test_generate_says_what_it_did_not_read_and_keeps_the_rest(trained: Path, call: Call) -> None:
+    more = ["generate", "-m", str(trained), "--length", "2"]
+    code, out, err = call(*more, "-", stdin=b"who\0is")
+    assert code == 0, err
+    assert out.startswith("who\0is")
+    code, _, err = call(*more, "who", VERSE)
+    assert code == 0
+    assert "1 prompt fills the context of 64 tokens, so only the end is read; the first is" in err
 
 
 # ---------------------------------------------------------------------------- the trace

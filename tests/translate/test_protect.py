@@ -132,28 +132,36 @@ def test_the_check_sees_what_is_wrong() -> None:
             check("a <b>%s</b> 7 7", answer)
 
 
-def require_kept(translator: Translator, source: str, **options: Any) -> None:
-    (found,) = translator.translate([source], **options)
-    for one in (found, *found.alternatives):
-        check(source, one.text)
-        assert len(one.tokens) <= len(one.token_scores) <= len(one.tokens) + 1
-        if options.get("alignment") and one.alignment is not None:
-            assert len(one.alignment) == len(one.tokens)
-            assert all(len(row) == len(one.source_tokens) for row in one.alignment)
+def require_kept(translator: Translator, sources: list[str], **options: Any) -> None:
+    for source, found in zip(sources, translator.translate(sources, **options), strict=True):
+        for one in (found, *found.alternatives):
+            check(source, one.text)
+            assert len(one.tokens) <= len(one.token_scores) <= len(one.tokens) + 1
+            if options.get("alignment") and one.alignment is not None:
+                assert len(one.alignment) == len(one.tokens)
+                assert all(len(row) == len(one.source_tokens) for row in one.alignment)
+
+
+# Eight lines in one batch take little longer than one alone, and are tested as well.
+batches = st.lists(lines(), min_size=8, max_size=8)
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=60, deadline=None)
-@given(source=lines())
-def test_spans_survive_a_model_without_slots(plain: Translator, way: str, source: str) -> None:
-    require_kept(plain, source, **WAYS[way])
+@settings(max_examples=10, deadline=None)
+@given(sources=batches)
+def test_spans_survive_a_model_without_slots(
+    plain: Translator, way: str, sources: list[str]
+) -> None:
+    require_kept(plain, sources, **WAYS[way])
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=60, deadline=None)
-@given(source=lines())
-def test_spans_survive_a_model_with_slots(slotted: Translator, way: str, source: str) -> None:
-    require_kept(slotted, source, **WAYS[way])
+@settings(max_examples=10, deadline=None)
+@given(sources=batches)
+def test_spans_survive_a_model_with_slots(
+    slotted: Translator, way: str, sources: list[str]
+) -> None:
+    require_kept(slotted, sources, **WAYS[way])
 
 
 def restored(line: str, written: str, names: tuple[str, ...] = ()) -> str:

@@ -216,6 +216,40 @@ def test_an_edit_without_effect_is_an_error(translator: Translator) -> None:
         translator(LINES[0])
 
 
+@pytest.mark.parametrize(("number", "word"), [(float("nan"), "NaN"), (float("inf"), "NaN|inf")])
+def test_an_edit_that_returns_no_numbers_is_named(
+    translator: Translator, number: float, word: str
+) -> None:
+    """The weights are not to blame."""
+    message = f"The edit of memory must return finite numbers, .* but returned ({word})"
+    with (
+        pytest.raises(UsageError, match=message),
+        translator.edit({"memory": lambda tensor: tensor * number}),
+    ):
+        translator(LINES[0])
+
+    def without_first(scores: torch.Tensor) -> torch.Tensor:
+        scores = scores.clone()
+        scores[..., 0] = -torch.inf
+        return scores
+
+    with translator.edit({"encoder.0.self_attention.scores": without_first}):
+        weights = translator.trace(LINES[0], LINES[1])["encoder.0.self_attention.weights"]
+    assert (weights[..., 0] == 0).all()
+
+
+def test_a_tensor_that_a_trace_lacks_is_named_with_the_nearest(translator: Translator) -> None:
+    trace = translator.trace(LINES[0], LINES[1])
+    message = "There is no tensor named memori; did you mean memory?"
+    for get in (trace.__getitem__, trace.node):
+        with pytest.raises(UsageError) as caught:
+            get("memori")
+        assert str(caught.value) == message
+        assert isinstance(caught.value, KeyError)
+    assert "memori" not in trace
+    assert trace.get("memori") is None
+
+
 def test_a_translator_without_a_folder_cannot_be_traced(translator: Translator) -> None:
     bare = Translator(translator.model, translator.src_vocab, translator.tgt_vocab)
     with pytest.raises(UsageError, match="loaded from a folder can be traced or edited"):

@@ -1,3 +1,4 @@
+import copy
 import math
 import random
 import subprocess
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import heed
+from heed.bundle.alignment import AlignmentHeads
 from heed.bundle.bundle import Bundle, save_bundle
 from heed.decode import batching as schedule
 from heed.decode.options import DecodeOptions, options_from
@@ -445,6 +447,17 @@ def test_layers_can_be_chosen_and_wrong_ones_are_refused(translator: Translator)
     assert last.weights == translator.align("A man", "Ein", layer=1).weights
     with pytest.raises(ConfigError, match="layer must lie between -2 and 1, but is 2"):
         translator.align("A man", "Ein", layer=2)
+
+
+def test_heads_are_those_of_the_stored_layer(translator: Translator) -> None:
+    stored = copy.copy(translator)
+    stored.alignment_heads = AlignmentHeads(layer=0, heads=(0,))
+    pair = ("A man", "Ein")
+    assert stored.align(*pair).weights == translator.align(*pair, layer=0, heads=[0]).weights
+    assert stored.align(*pair, heads=[1]).weights == (
+        translator.align(*pair, layer=0, heads=[1]).weights
+    )
+    assert stored.align(*pair, layer=1).weights == translator.align(*pair).weights
 
 
 def test_align_translates_when_no_translation_is_given(translator: Translator) -> None:

@@ -79,7 +79,10 @@ def test_compressed_files_are_read(tmp_path: Path) -> None:
         ("a 1 2\nb 1e39 1\n", "line 2: the vector of 'b' must be finite"),
         ("a 1 2\nb 1 2\na 1 3\n", "line 3: each word must stand once, but 'a' is also in line 1"),
         ("3 2\na 1 2\nb 1 2\n", "must hold 3 words by its first line, but holds 2. Was it cut"),
-        ("1 2\na 1 2\nb 1 2\n", "must hold 1 words by its first line, but holds 2"),
+        (
+            "1 2\na 1 2\nb 1 2\n",
+            "must hold 1 words by its first line, but holds 2. Correct the number in the first",
+        ),
         ("999999999999999999 999999999999999999\na 1\n", "line 2 must be a word and 999999"),
         ("2 2\n 1 2\nb 1 2\n", "line 2 must begin with a word, but begins with a blank"),
     ],
@@ -130,6 +133,6 @@ def test_only_word_vectors_are_replaced_and_only_by_force(tmp_path: Path) -> Non
         require_replaceable(str(foreign), is_forced=True)
     with pytest.raises(RunError, match="must be a file, but is a folder"):
         require_replaceable(str(tmp_path), is_forced=True)
-    for path in ("v.vec.gz", "-"):
-        with pytest.raises(UsageError, match="--out must be a file that is not compressed"):
+    for path, words in (("v.vec.gz", "that is not compressed"), ("-", "standard output")):
+        with pytest.raises(UsageError, match=f"--out must be a file.* {words}"):
             require_replaceable(path, is_forced=True)

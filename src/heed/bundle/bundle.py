@@ -50,7 +50,7 @@ from heed.disk.folders import (
     update_directory,
     write_directory,
 )
-from heed.disk.tensors import decode_tensors, encode_tensors
+from heed.disk.tensors import decode_tensors, decode_with_metadata, encode_tensors
 from heed.errors import ConfigError, FormatError
 from heed.model.config import AnyConfig
 from heed.model.families import config_from, stored_shapes, with_all_names
@@ -156,7 +156,16 @@ def bundle_files(bundle: Bundle, *, numbers: Mapping[str, Any] | None = None) ->
     weights = {name: bundle.weights[name] for name in shapes}
     for name, shape in shapes.items():
         assert tuple(weights[name].shape) == shape, f"{name}: {weights[name].shape} is not {shape}"
-    return {WEIGHTS: encode_tensors(weights), **description_files(bundle, numbers=numbers)}
+    metadata = {"format": "pt", **_vocabulary_hashes(bundle.src_vocab, bundle.tgt_vocab)}
+    return {
+        WEIGHTS: encode_tensors(weights, metadata=metadata),
+        **description_files(bundle, numbers=numbers),
+    }
+
+
+def _vocabulary_hashes(src: Vocab, tgt: Vocab) -> dict[str, str]:
+    """What the weights' file says of the vocabularies they were trained with."""
+    return {"source_vocabulary": src.hash, "target_vocabulary": tgt.hash}
 
 
 def description_files(
@@ -281,28 +290,37 @@ def task_of(path: str | os.PathLike[str]) -> str:
     return task
 
 
-def restore_manifest(path: str | os.PathLike[str]) -> bool:
+def restore_manifest(path: str | os.PathLike[str]) -> bool | None:
     """Write a missing manifest of a model folder, after a check that its files fit together.
 
     heed 0.1 left such a folder when it was killed while it added int8 weights. Rounded weights and
     a shortlist are left out, because without a manifest damage in them cannot be detected.
 
     Returns:
-        Whether it was restored; never in a run folder, which has its checkpoints.
+        None if it was not missing, and for a run folder, which has its checkpoints; else whether
+        the weights say of which vocabulary they are. Earlier versions did not write that.
 
     Raises:
-        FormatError: a file is missing, is not heed's, or does not fit the rest.
+        FormatError: a file is missing, is not heed's, or does not fit the rest; or the vocabulary
+            is not that of the weights.
         RunError: the disk is full or read-only, or permission is denied.
     """
     folder = Path(path)
     if not lacks_manifest(folder) or any(checkpoints_of(folder)):
-        return False
+        return None
     finish_update(folder, (WEIGHTS, INT8, SHORTLIST, CARD, *_DESCRIPTION))
     names = [name for name in (WEIGHTS, *_DESCRIPTION) if (folder / name).is_file()]
     files = {name: read_bytes(folder / name) for name in names}
-    _from_files(folder, files, has_weights=True)
+    bundle = _from_files(folder, files, has_weights=True)
+    _, metadata = decode_with_metadata(files[WEIGHTS], folder / WEIGHTS)
+    hashes = _vocabulary_hashes(bundle.src_vocab, bundle.tgt_vocab)
+    if any(metadata.get(side, found) != found for side, found in hashes.items()):
+        raise FormatError(
+            f"{folder} holds a vocabulary that its weights were not trained with. Restore the "
+            f"model's own {JOINT_VOCAB}, or {SRC_VOCAB} and {TGT_VOCAB}, from a copy."
+        )
     update_directory(folder, files)
-    return True
+    return metadata.keys() >= hashes.keys()
 
 
 def _from_files(folder: Path, files: Mapping[str, bytes], *, has_weights: bool) -> Bundle:

@@ -118,6 +118,14 @@ class Option(click.Option):
         # click's own rule uses the name of the parameter, not the flag that a user types.
         return click.Parameter.resolve_envvar_value(self, ctx)
 
+    def value_from_envvar(self, ctx: click.Context) -> Any:
+        """The value of the variable; of an option that may be repeated, each line is a value."""
+        if not self.multiple:
+            return super().value_from_envvar(ctx)
+        # click splits it at blanks, which names of files have.
+        lines = (self.resolve_envvar_value(ctx) or "").split("\n")
+        return [line for line in lines if line.strip()] or None
+
 
 class Command(click.Command):
     """A command whose help opens with examples and groups its options."""

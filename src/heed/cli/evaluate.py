@@ -16,6 +16,7 @@ from heed.cli.glossary import open_glossary
 from heed.cli.models import (
     ModelFlags,
     checked_search,
+    find_model,
     load_translator,
     model_files,
     model_options,
@@ -200,7 +201,7 @@ def evaluate(
     files = replace(files, ref=(*references, *files.ref))
     if text or labeled:
         require_no_translations(files, judging, searching)
-        show_other_tasks(opening, text, labeled, judging.resamples, as_json=as_json)
+        show_other_tasks(session, opening, text, labeled, judging.resamples, as_json=as_json)
         return
     translates = files.src is not None and bool(opening.model or not files.hyp)
     require_sensible(files, judging, opening.model, translates=translates)
@@ -225,7 +226,8 @@ def evaluate(
     require_installed(judging.names, reading)
     if translator:
         name = f"model {opening.model}" if opening.model in systems else opening.model or "model"
-        search = {**checked_search(translator, searching.wishes), "target_lang": target_lang}
+        wishes = checked_search(translator.options, searching.wishes)
+        search = {**wishes, "target_lang": target_lang}
         if judging.survival:
             test = Original(sources, known, source_lang, reading.target_lang, judging.seed)
             glossary = open_glossary(session, judging.glossary)
@@ -262,20 +264,53 @@ def report_on(texts: Texts, judging: Judging, reading: "Reading", source_lang: s
 
 
 def show_other_tasks(
-    opening: ModelFlags, text: str | None, labeled: str | None, resamples: int, *, as_json: bool
+    session: Session,
+    opening: ModelFlags,
+    text: str | None,
+    labeled: str | None,
+    resamples: int,
+    *,
+    as_json: bool,
 ) -> None:
     """Evaluate a language model on `text`, or a classifier on `labeled`.
 
     Raises:
         UsageError: both are given, or no model is.
+        ConfigError: the model has another task.
     """
     model = Opening(model=opening.model, device=opening.device, threads=opening.threads)
     if text and labeled:
         raise UsageError("Give either --text (language model) or --labeled (classifier), not both.")
+    if model.model:
+        require_task(model.model, "lm" if text else "classify")
     if text:
         show_text_score(model, text, as_json=as_json)
     elif labeled:
-        show_label_scores(model, labeled, resamples, as_json=as_json)
+        show_label_scores(session, model, labeled, resamples, as_json=as_json)
+
+
+MEASURED_BY = {
+    "translate": "is a translator. Measure it with --src FILE and --ref FILE.",
+    "lm": "is a language model. Measure it with --text FILE.",
+    "classify": "is a classifier. Measure it with --labeled FILE.",
+    "mlm": "is a masked language model, which heed evaluate does not measure. Use heed fill.",
+}
+"""By the task of a model, the end of the error if the flags are for another task."""
+
+
+def require_task(model: str | None, task: str) -> None:
+    """Refuse a model of another task, before it is loaded.
+
+    Raises:
+        UsageError: no model is named, and not exactly one is installed.
+        ConfigError: there is no such model, or it has another task; names the flags for it.
+        FormatError: the folder holds no model.
+    """
+    from heed.bundle.bundle import task_of
+
+    folder = find_model(model)
+    if (found := task_of(folder)) != task:
+        raise ConfigError(f"{folder} {MEASURED_BY[found]}")
 
 
 def require_no_translations(files: Files, judging: Judging, searching: Searching) -> None:
@@ -323,10 +358,11 @@ def _flags(names: Iterable[str]) -> str:
 def require_sensible(
     files: Files, judging: Judging, model: str | None, *, translates: bool
 ) -> None:
-    """Refuse flags that contradict each other, before anything is read.
+    """Refuse flags that contradict each other or do not fit the model, before texts are read.
 
     Raises:
         UsageError: says which flag to change.
+        ConfigError: the model is no translator.
     """
     inputs = [*files.ref, *files.hyp, *([files.src] if files.src else [])]
     if files.save:
@@ -357,6 +393,8 @@ def require_sensible(
         raise UsageError(f"Both --hyp are the same file: {files.hyp[0]}. Give two different ones.")
     if inputs.count(STANDARD) > 1:
         raise UsageError("Standard input can be read only once: give - for one file only.")
+    if translates:
+        require_task(model, "translate")
 
 
 def require_as_many(

@@ -102,9 +102,9 @@ def as_moses(line: int, translation: Translation, details: Details) -> list[str]
 
 
 def as_jsonl(line: int, translation: Translation, details: Details) -> list[str]:
-    """One JSON object per input line; alternatives are objects inside it."""
+    """One JSON object per input line, numbered from 1; alternatives are objects inside it."""
     record = {
-        "line": line,
+        "line": line + 1,
         **details.passed_on,
         **_record(translation, details),
         "status": translation.status,

@@ -105,8 +105,9 @@ def align(
 ) -> None:
     """Draw the cross-attention between TEXT and TRANSLATION (default: heed's own translation).
 
-    For words, the weights of a source word's pieces are added, and those of a target word's pieces
-    averaged. Both texts may have at most 1,024 tokens, or as many as the model reads in one piece.
+    The columns of </s> and language tags are left out, so a row sums to less than 1. For words, the
+    weights of a source word's pieces are added, and those of a target word's pieces averaged. Both
+    texts may have at most 1,024 tokens, or as many as the model reads in one piece.
     """
     if choosing.pharaoh and as_json:
         raise UsageError("Give either --pharaoh or --json, not both.")

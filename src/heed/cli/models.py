@@ -22,6 +22,7 @@ from heed.machine.device import DTYPES, RUNTIMES
 from heed.text.languages import implied_target, source_languages, spelled_direction
 
 if TYPE_CHECKING:
+    from heed.decode.options import DecodeOptions
     from heed.translate.translator import Translator
 
 
@@ -132,8 +133,12 @@ def load_translator(session: Session, opening: ModelFlags) -> "tuple[Translator,
     return translator, target_lang
 
 
-def checked_search(translator: "Translator", given: dict[str, Any]) -> dict[str, Any]:
+def checked_search(base: "DecodeOptions", given: dict[str, Any]) -> dict[str, Any]:
     """The search options in `given`, fields of `DecodeOptions`, that are not None.
+
+    Args:
+        base: the options that apply where none is given.
+        given: the values of flags.
 
     Raises:
         UsageError: one of them is invalid; names its flag.
@@ -142,7 +147,7 @@ def checked_search(translator: "Translator", given: dict[str, Any]) -> dict[str,
 
     given = {name: value for name, value in given.items() if value is not None}
     try:
-        options_from(translator.options, given)
+        options_from(base, given)
     except ConfigError as error:
         params = click.get_current_context().command.params
         flags = {
@@ -290,13 +295,44 @@ def remove(session: Session, name: str, yes: bool) -> None:
             f"{folder} holds {foreign}, which heed did not write. Move that file to another place, "
             "or delete the folder yourself."
         )
+    _require_unlocked(folder)
     if not yes:
-        click.confirm(visible(f"Delete {folder}?"), abort=True, err=True)
+        _confirm(visible(f"Delete {folder}?"))
+        _require_unlocked(folder)
     if folder.is_symlink():
         folder.unlink()
     else:
         shutil.rmtree(folder)
     session.say(f"Deleted {folder}.")
+
+
+def _require_unlocked(folder: Path) -> None:
+    """Refuse a run in which a process trains; a link may be deleted during training."""
+    from heed.disk.files import locked_by
+
+    if not folder.is_symlink() and (pid := locked_by(folder)):
+        raise RunError(
+            f"another process (pid {pid}) is training in {folder}. Wait for it, or stop it, before "
+            "you delete the model."
+        )
+
+
+def _confirm(question: str) -> None:
+    """Go on after a yes only.
+
+    Raises:
+        click.Abort: the answer is no, or Ctrl-C.
+        UsageError: standard input ends without an answer.
+    """
+    try:
+        click.confirm(question, abort=True, err=True)
+    except click.Abort as error:
+        if not isinstance(error.__context__, EOFError):
+            raise
+        echo("", err=True)  # ends the line of the question
+        raise UsageError(
+            "there is no answer on standard input: give --yes to delete without a question."
+        ) from None
 
 
 @click.group(

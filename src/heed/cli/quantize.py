@@ -75,10 +75,11 @@ def quantize(
     from heed.engine.packed import save_rounded
 
     folder = find_model(model)
-    if out is None and restore_manifest(folder):
+    if out is None and (has_hashes := restore_manifest(folder)) is not None:
         session.say(
             f"{folder} had no manifest.json. Its config, vocabulary and weights fit together, so "
-            "it was written again; a changed number in the weights would not be detected."
+            "it was written again; a changed number in the weights would not be detected"
+            + ("." if has_hashes else ", nor the vocabulary of another model.")
         )
     place = _place(folder, out, [path for path in (src, ref, text) if path], is_forced=force)
     bundle = load_bundle(folder)

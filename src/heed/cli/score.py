@@ -11,7 +11,8 @@ from heed.bundle.outputs import require_not_read
 from heed.cli.command import Session, command, options
 from heed.cli.models import ModelFlags, load_translator, model_files, model_options
 from heed.cli.streams import open_output
-from heed.errors import DataError
+from heed.data.lines import STDIN
+from heed.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from heed.translate.result import PairScore
@@ -50,6 +51,7 @@ def score(
     A pair with more than 1,024 tokens on a side (or more than the model reads in one piece, if
     that is larger) is not scored: its line is nan, or in JSON null with the status "too_long".
     """
+    require_one_stdin(src, tgt)
     require_not_read(output, [src, tgt, *model_files(opening.model)])
     translator, target_lang = load_translator(session, opening)
     pairs = paired(src, tgt)
@@ -101,12 +103,24 @@ def score_columns(found: "PairScore", *, has_tokens: bool, is_normalized: bool) 
     return "\t".join(columns)
 
 
+def require_one_stdin(*paths: str) -> None:
+    """Refuse to read standard input for more than one file.
+
+    Raises:
+        UsageError: - is given twice.
+    """
+    if paths.count(STDIN) > 1:
+        raise UsageError("Standard input (-) can be read once, but is given twice.")
+
+
 def all_paired(src_path: str, tgt_path: str) -> list[Sequence[str]]:
     """All pairs of lines of two files.
 
     Raises:
+        UsageError: both are standard input.
         DataError: they are empty, or one has more lines.
     """
+    require_one_stdin(src_path, tgt_path)
     if pairs := list(paired(src_path, tgt_path)):
         return pairs
     raise DataError(f"{src_path} must have at least one line, but is empty.")

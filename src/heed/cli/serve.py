@@ -134,6 +134,7 @@ def serve(
 
     Each flag and each setting can also come from the environment: HEED_SERVE_PORT,
     HEED_SERVE_LISTEN_GRACE_S. A flag overrides the environment, which overrides the file.
+    A variable holds one value; of a flag that may be repeated (HEED_SERVE_MODEL), one on each line.
     """
     if ctx.invoked_subcommand is not None:
         return

@@ -5,6 +5,7 @@ tokenizer, which `heed train` trains, is in `text/vocab.py`.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -33,6 +34,14 @@ heed spm-decode --model=joint.model --input_format=id < out.ids
 MAX_NBEST_SIZE = 512
 """SentencePiece's own limit."""
 
+_NUMBER = re.compile(r"-\d*\.?\d+")
+"""A value that begins like a flag."""
+_ONLY_PYTHON = (
+    *("arg", "logstream", "model_writer", "normalizer", "pretokenizer", "sentence_iterator"),
+    *("sentence_reader", "allow_inconsistent_pretokenization"),
+)
+"""Arguments of SentencePiece's function in Python that are no flags of its program."""
+
 OUTPUTS = ("piece", "id", "sample_piece", "sample_id", "nbest_piece", "nbest_id")
 
 option = options("Options")
@@ -60,7 +69,10 @@ def spm_train(
     character_coverage: float,
     others: tuple[str, ...],
 ) -> None:
-    """Train a SentencePiece model. All other flags of spm_train are passed on unchanged."""
+    """Train a SentencePiece model. All other flags of spm_train are passed on unchanged.
+
+    They are written as spm_train reads them: --name=value, --name value, or --name for true.
+    """
     settings = _others(others)
     for path in input_paths.split(","):
         with open_input(path):
@@ -83,6 +95,11 @@ def spm_train(
             character_coverage=character_coverage,
             **settings,
         )
+    except ValueError as error:
+        problem = str(error).rpartition(": ")[2]
+        value = problem.partition('"')[2].rpartition('"')[0]
+        flags = " or ".join(f"--{name}" for name, given in settings.items() if given == value)
+        raise UsageError(f"{flags or 'a flag'} has a wrong value: {problem}") from None
     except (RuntimeError, OSError) as error:
         raise DataError(f"SentencePiece cannot train: {error}") from None
 
@@ -157,15 +174,23 @@ def _training_lines(paths: Iterable[str]) -> Iterator[str]:
 
 
 def _others(arguments: Iterable[str]) -> dict[str, Any]:
-    """SentencePiece's own flags, of the form `--name=value`."""
+    """SentencePiece's own flags: `--name=value`, `--name value`, or `--name`, which means true."""
     settings: dict[str, Any] = {}
+    waiting = ""  # a name that may still get a value
     for argument in arguments:
-        name, equals, value = argument.partition("=")
-        if not name.startswith("--") or not equals:
+        if waiting and (not argument.startswith("-") or _NUMBER.fullmatch(argument)):
+            settings[waiting], waiting = argument, ""
+            continue
+        flag, equals, value = argument.partition("=")
+        if not flag.startswith("--"):
             raise UsageError(
                 f"Flags for SentencePiece must be like --name=value, but one is {argument!r}."
             )
-        settings[name[2:].replace("-", "_")] = value
+        name = flag[2:].replace("-", "_")
+        if name in _ONLY_PYTHON:
+            raise UsageError(f"there is no option {flag} of spm_train.")
+        settings[name] = value if equals else "true"
+        waiting = "" if equals else name
     return settings
 
 

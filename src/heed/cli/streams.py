@@ -14,11 +14,13 @@ from typing import IO, Any, BinaryIO, Protocol
 from heed.cli.terminal import visible
 from heed.data.lines import (
     MAX_LINE_BYTES,
+    STDIN,
     as_data_error,
     is_compressed,
     open_bytes,
     require_file,
     require_single_bytes,
+    shown_name,
 )
 from heed.errors import DataError, UsageError
 
@@ -274,7 +276,7 @@ def decode_lines(
         number += 1
         if on_invalid is None and len(head) < _HEAD_BYTES:
             head += raw[:_HEAD_BYTES]
-            require_single_bytes(head, name)
+            require_single_bytes(head, STDIN if name == shown_name(STDIN) else name)
         if len(raw) > MAX_LINE_BYTES:
             raise DataError(
                 f"{name} line {number} is longer than {MAX_LINE_BYTES >> 20} MiB: is this text?"

@@ -1,5 +1,6 @@
 """`heed generate`, `heed fill` and `heed classify`: models of text that do not translate."""
 
+import dataclasses
 import json
 import sys
 from collections.abc import Iterable
@@ -9,7 +10,7 @@ from typing import Any
 import click
 
 from heed.cli.command import Session, Text, Threads, as_one, command, options
-from heed.cli.models import find_model
+from heed.cli.models import checked_search, find_model
 from heed.cli.terminal import echo
 from heed.data.lines import STDIN, read_lines
 from heed.errors import DataError, UsageError
@@ -89,31 +90,61 @@ def opening_options(function: Any) -> Any:
 )
 @sampling_option("--seed", click.IntRange(min=0), "The same seed gives the same text.")
 @opening_options
+@click.pass_obj
 def generate(
-    prompts: tuple[str, ...], length: int, as_json: bool, opening: Opening, **search: Any
+    session: Session,
+    /,
+    prompts: tuple[str, ...],
+    length: int,
+    as_json: bool,
+    opening: Opening,
+    **search: Any,
 ) -> None:
     """Print each PROMPT and the model's continuation; without a PROMPT, a text of the model's own.
 
-    The PROMPT - is read from standard input. The model was trained with heed train --task lm.
+    The PROMPT - is read from standard input. Of a PROMPT that fills the model's context, only the
+    end is read. The model was trained with heed train --task lm.
     """
-    given = {name: value for name, value in search.items() if value is not None}
-    if not given.pop("sample") and given:
-        flag = next(iter(given)).replace("_", "-")
-        raise UsageError(f"--{flag} changes how tokens are drawn: give --sample too.")
-    if search["sample"]:
-        given["sample"] = True
+    given = _checked(search)
     if prompts.count(STDIN) > 1:
         raise UsageError("Standard input (-) can be read once, but is given twice.")
     arguments = opening.arguments()
     texts = ["\n".join(read_lines(STDIN)) if text == STDIN else text for text in prompts or ("",)]
     from heed.translate.language_model import load_language_model
 
-    found = load_language_model(**arguments).generate(texts, length=length, **given)
+    model = load_language_model(**arguments)
+    cut = [number for number, text in enumerate(texts, start=1) if not model.reads_whole(text)]
+    if cut:
+        what = "1 prompt fills" if len(cut) == 1 else f"{len(cut)} prompts fill"
+        session.say(
+            f"heed: {what} the context of {model.context} tokens, so only the end is read; the "
+            f"first is prompt {cut[0]}."
+        )
+    found = model.generate(texts, length=length, **given)
     for number, (text, more) in enumerate(zip(texts, found, strict=True)):
         if as_json:
             _echo_json({"prompt": text, "continuation": more})
         else:
-            echo(f"{chr(10) if number else ''}{text}{more}")
+            # Into a file or a pipe the text goes as it is.
+            is_raw = not sys.stdout.isatty()
+            echo(f"{chr(10) if number else ''}{text}{more}", is_drawing=is_raw)
+
+
+def _checked(search: dict[str, Any]) -> dict[str, Any]:
+    """The flags of sampling that were given.
+
+    Raises:
+        UsageError: one is out of range, or has no effect without --sample.
+    """
+    given = {name: value for name, value in search.items() if value is not None}
+    if not given.pop("sample"):
+        if given:
+            flag = next(iter(given)).replace("_", "-")
+            raise UsageError(f"--{flag} changes how tokens are drawn: give --sample too.")
+        return {}
+    from heed.decode.options import DecodeOptions
+
+    return checked_search(DecodeOptions(beam_size=1), given | {"sample": True})
 
 
 @command("fill", "Fill the gaps of a text.", examples=FILL_EXAMPLES)
@@ -124,24 +155,25 @@ def generate(
 def fill(text: str, count: int, as_json: bool, opening: Opening) -> None:
     """Print the most probable pieces for each <mask> in TEXT, with their probabilities.
 
-    Each gap is predicted independently, so the best words of two gaps may not fit together. The
-    model was trained with heed train --task mlm.
+    A piece after … continues the word before the gap. Each gap is predicted independently, so the
+    best words of two gaps may not fit together. The TEXT - is read from standard input. The model
+    was trained with heed train --task mlm.
     """
+    text = "\n".join(read_lines(STDIN)) if text == STDIN else text
     arguments = opening.arguments()
     from heed.translate.masked import load_masked
 
     found = load_masked(**arguments).fill(text, count)
     if as_json:
-        _echo_json(
-            [[{"word": one.word, "probability": one.probability} for one in gap] for gap in found]
-        )
+        _echo_json([[dataclasses.asdict(one) for one in gap] for gap in found])
         return
     for number, gap in enumerate(found):
         if len(found) > 1:
             echo(f"{chr(10) if number else ''}gap {number + 1}")
         for one in gap:
             bar = "█" * round(20 * one.probability)
-            echo(f"{one.probability:8.4f}  {one.word:<16} {bar}".rstrip())
+            word = f"…{one.word}" if one.continues_word else one.word
+            echo(f"{one.probability:8.4f}  {word:<16} {bar}".rstrip())
 
 
 @command("classify", "Label texts.", examples=CLASSIFY_EXAMPLES)
@@ -152,19 +184,43 @@ def fill(text: str, count: int, as_json: bool, opening: Opening) -> None:
 def classify(session: Session, /, texts: tuple[str, ...], as_json: bool, opening: Opening) -> None:
     """Print the label of each TEXT, or of each line of standard input.
 
-    The model was trained with heed train --task classify.
+    The end of a text that is longer than the model's context is not read. The model was trained
+    with heed train --task classify.
     """
+    if STDIN in texts:
+        raise UsageError("Standard input (-) is read where no TEXT is given: leave out the -.")
     arguments = opening.arguments()
     if not texts and sys.stdin.isatty():
         session.say("heed: reading lines from standard input; Ctrl-D ends them.")
     lines: Iterable[str] = texts or read_lines(STDIN)
     from heed.translate.classifier import load_classifier
 
-    for found in load_classifier(**arguments).stream(lines):
+    model = load_classifier(**arguments)
+    cut = []
+    for number, found in enumerate(model.stream(lines), start=1):
+        if found.is_cut:
+            cut.append(number)
         if as_json:
-            _echo_json({"label": found.label, "probabilities": found.probabilities})
+            _echo_json(
+                {
+                    "label": found.label,
+                    "probabilities": found.probabilities,
+                    "is_cut": found.is_cut,
+                }
+            )
         else:
             echo(found.label)
+    _say_cut(session, cut, model.context)
+
+
+def _say_cut(session: Session, cut: list[int], context: int) -> None:
+    """Say which texts were too long to be read whole."""
+    if cut:
+        what = "1 text is" if len(cut) == 1 else f"{len(cut)} texts are"
+        session.say(
+            f"heed: {what} longer than the {context} tokens that the model reads, so the end was "
+            f"left out; the first is text {cut[0]}."
+        )
 
 
 def show_text_score(opening: Opening, path: str, *, as_json: bool) -> None:
@@ -196,12 +252,14 @@ def show_text_score(opening: Opening, path: str, *, as_json: bool) -> None:
     echo(f"  bits        {found.bits:8.4f}  a character")
 
 
-def show_label_scores(opening: Opening, path: str, resamples: int, *, as_json: bool) -> None:
+def show_label_scores(
+    session: Session, opening: Opening, path: str, resamples: int, *, as_json: bool
+) -> None:
     """Print accuracy and mean F1 of a classifier, with confidence intervals.
 
     Raises:
         UsageError: no model is given.
-        DataError: the file is empty, or a line has no text.
+        DataError: the file is empty, a line has no text, or no label is one of the model's.
     """
     arguments = opening.arguments()
     from heed.data.labeled import read_labeled
@@ -212,7 +270,11 @@ def show_label_scores(opening: Opening, path: str, resamples: int, *, as_json: b
     if not rows:
         raise DataError(f"{path} must hold labeled texts, but is empty.")
     right = [label for label, _ in rows]
-    found = [one.label for one in load_classifier(**arguments)([text for _, text in rows])]
+    model = load_classifier(**arguments)
+    _require_known(session, path, right, model.labels)
+    answers = model([text for _, text in rows])
+    _say_cut(session, [n for n, one in enumerate(answers, start=1) if one.is_cut], model.context)
+    found = [one.label for one in answers]
     scores = {
         name: (score(found, right), *interval(score, found, right, resamples=resamples))
         for name, score in (("accuracy", accuracy), ("mean F1", mean_f1))
@@ -225,6 +287,26 @@ def show_label_scores(opening: Opening, path: str, resamples: int, *, as_json: b
     echo(f"{path}  ({len(rows):,} texts, {len(set(right))} labels)")
     for name, (middle, low, high) in scores.items():
         echo(f"  {name:<10}  {middle:6.2f}  [{low:.2f}, {high:.2f}]")
+
+
+def _require_known(session: Session, path: str, right: list[str], labels: list[str]) -> None:
+    """Say which labels of a file are not the model's.
+
+    Raises:
+        DataError: none of them is.
+    """
+    unknown = [label for label in right if label not in labels]
+    known = ", ".join(labels[:10]) + (", …" if len(labels) > 10 else "")
+    if len(unknown) == len(right):
+        raise DataError(
+            f"{path} has no label of this model ({known}); its first label is {unknown[0]!r}. "
+            "Each line must be a label, a tab and a text."
+        )
+    if unknown:
+        session.say(
+            f"heed: {len(unknown):,} of {len(right):,} texts have a label that is not the model's "
+            f"({known}) and count as wrong; the first is {unknown[0]!r}."
+        )
 
 
 def _echo_json(record: Any) -> None:

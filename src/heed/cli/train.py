@@ -3,11 +3,14 @@
 Flags and `section.key=value` become `Asked` settings; `train/run/run.py` does the rest.
 """
 
+import os
 import re
 import signal
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from difflib import get_close_matches
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +21,7 @@ from heed.cli.corpus import OWN_FLAGS, CorpusFlags, corpus_from, text_from
 from heed.cli.models import find_model
 from heed.cli.stopping import stop_signals
 from heed.cli.terminal import echo
-from heed.errors import UsageError
+from heed.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from heed.data.corpus import Corpus
@@ -61,6 +64,35 @@ SETTINGS = {
 
 
 OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
+
+
+def naming_flags(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a mistake in a setting that a flag sets an error that names the flag."""
+
+    @wraps(function)
+    def call(*args: Any, **values: Any) -> Any:
+        try:
+            return function(*args, **values)
+        except ConfigError as error:
+            words = _with_flags(str(error))
+            if words == str(error):
+                raise
+            raise UsageError(words) from error
+
+    return call
+
+
+def _with_flags(words: str) -> str:
+    """A message in which the typed flags stand for their settings."""
+    ctx = click.get_current_context()
+    for param in ctx.command.params:
+        setting = SETTINGS.get(param.name or "")
+        source = ctx.get_parameter_source(param.name or "")
+        if setting and source is click.core.ParameterSource.COMMANDLINE:
+            flag = next(flag for flag in param.opts if flag.startswith("--"))
+            flag += ", in seconds," if setting.endswith("_s") else ""
+            words = re.sub(rf"\b{re.escape(setting)}(?= must\b)", flag, words)
+    return words
 
 
 @command("train", "Train a translator, language model or classifier.", examples=EXAMPLES)
@@ -145,6 +177,7 @@ OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
     bare="full",
 )
 @click.pass_obj
+@naming_flags
 @as_one(CorpusFlags, "texts")
 def train(
     session: Session,
@@ -171,6 +204,7 @@ def train(
     if settings["parent"]:
         settings["parent"] = str(find_model(settings["parent"]))
     overrides = [text for text in arguments if OVERRIDE.fullmatch(text)]
+    _require_override_or_file(arguments)
     asked = settings_from(config, settings, overrides, from_environment=_flags_from_environment())
     if texts.mono_src or texts.mono_tgt:
         # Back-translation needs a model for the opposite direction.
@@ -191,6 +225,41 @@ def train(
     with _shown(session, out, dashboard):
         outcome, stop_signal = start(session, asked, corpus, out, tensorboard)
         finish(session, outcome, out, stop_signal)
+
+
+def _require_override_or_file(arguments: Sequence[str]) -> None:
+    """Refuse a setting that is not written as one and would be taken for a file.
+
+    Raises:
+        UsageError: gives the form that is probably meant.
+    """
+    for text, *others in (arguments[place : place + 3] for place in range(len(arguments))):
+        if OVERRIDE.fullmatch(text) or text == "-" or os.path.exists(text):
+            continue
+        if others and others[0].startswith("="):  # blanks around the sign
+            text += "".join(others if others[0] == "=" else others[:1])
+        name, equals, value = text.partition("=")
+        if equals and "/" not in name and (setting := _nearest_setting(name)):
+            meant = f"{setting}=" if "." in setting else f"--{setting} "
+            raise UsageError(
+                f"{text} is neither a file nor a setting: did you mean {meant}{value.strip()}?"
+            )
+
+
+def _nearest_setting(name: str) -> str:
+    """The setting that a name probably means, or ""."""
+    from heed.config import setting_names
+    from heed.train.recipe.recipe import Recipe
+
+    spelled = name.strip().lower().replace("-", "_")
+    if spelled in SETTINGS:
+        return SETTINGS[spelled]
+    known = setting_names(Recipe)
+    if spelled in known:
+        return spelled
+    keys = {each.rpartition(".")[2]: each for each in reversed(known)}
+    near = get_close_matches(spelled.rpartition(".")[2], keys, n=1, cutoff=0.8)
+    return keys[near[0]] if near else ""
 
 
 def _shown(session: Session, out: str, port: int | None) -> AbstractContextManager[None]:

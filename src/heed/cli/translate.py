@@ -364,7 +364,7 @@ def _checked_search(translator: "Translator", search: dict[str, Any]) -> dict[st
     Raises:
         UsageError: one is invalid or would have no effect; names its flag.
     """
-    search = checked_search(translator, _search_options(search))
+    search = checked_search(translator.options, _search_options(search))
     is_sampled = search.get("sample", translator.options.sample)
     if "seed" in search and not is_sampled:
         raise UsageError("--seed changes how tokens are drawn: give --sample too.")

@@ -85,7 +85,7 @@ def translate_file(
         raise UsageError(f"--report and OUT are both {report}: each needs its own file.")
     translator, target_lang = load_translator(session, opening)
     doubting.apply(translator)
-    search = checked_search(translator, {"beam_size": beam_size})
+    search = checked_search(translator.options, {"beam_size": beam_size})
     with ExitStack() as stack:
         doubtful = Doubtful(doubting, stack, unit="text")
         found = translator.translate(

@@ -94,7 +94,7 @@ class EncodedPairs:
 
     def __init__(self, bundle: Bundle, pairs: Iterable[Pair]) -> None:
         self._rows = []
-        longest = min(LONGEST, bundle.config.source_limit or LONGEST) - 2  # tag and `<eos>`
+        longest = min(LONGEST, bundle.config.length_limit or LONGEST) - 2  # tag and `<eos>`
         for pair in pairs:
             src = bundle.src_vocab.encode(normalize(pair.src))
             tgt = bundle.tgt_vocab.encode(normalize(pair.tgt))

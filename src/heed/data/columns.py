@@ -55,7 +55,8 @@ def choose_columns(
         asked: numbers from 1, or names in the first row; empty = find them.
 
     Raises:
-        DataError: there are fewer than two columns, or which hold the sentences is unclear.
+        DataError: there are fewer than two columns, which hold the sentences is unclear, or the
+            first row names other languages.
         ConfigError: a requested column is missing.
     """
     first = rows[0]
@@ -72,7 +73,8 @@ def choose_columns(
         places, has_header = named, True
     else:
         places = _found(rows, path)
-        has_header = _names_languages(first, places)
+        if has_header := _names_languages(first, places):
+            _require_languages(first, places, path, (source_lang, target_lang))
     names = tuple(first[place] if has_header else clipped(first[place]) for place in places)
     return Columns(places[0], places[1], has_header, (names[0], names[1]))
 
@@ -96,6 +98,22 @@ def _names_languages(row: list[str], places: Sequence[int]) -> bool:
     """Whether the cells name two languages: a header, unlike German and Deutsch in a dictionary."""
     found = {named_language(row[place]) for place in places}
     return len(found) == 2 and None not in found
+
+
+def _require_languages(
+    row: list[str], places: Sequence[int], path: str, wanted: tuple[str, str]
+) -> None:
+    """Refuse a header that names other languages than those wanted; "" = any language."""
+    sides = list(zip(("source", "target"), wanted, (row[place] for place in places), strict=True))
+    if all(named_language(code) == named_language(cell) for _, code, cell in sides if code):
+        return
+    needed = " and ".join(f"the {side} must be {code}" for side, code, _ in sides if code)
+    raise DataError(
+        f"{path}: {needed}, but its first line names the columns "
+        f"{' and '.join(cell.strip() for _, _, cell in sides)}. Set --source-lang and "
+        "--target-lang to languages that it names, or choose its columns, for example: "
+        f"--columns {','.join(str(place + 1) for place in places)}"
+    )
 
 
 def _asked(column: str, first: list[str], path: str) -> int:

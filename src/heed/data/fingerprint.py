@@ -3,18 +3,24 @@
 `prepare.py` decides which facts count and keeps them in its report.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from heed.data.lines import require_file
+from heed.data.lines import require_file, suffix_of
 from heed.disk.files import crc32
 from heed.errors import DataError, RunError
+
+_FILE = re.compile(r"(.*), (\d+ bytes, checksum [0-9a-f]{8}.*)", re.DOTALL)
+"""A file's name and its other facts."""
 
 
 def file_facts(name: str) -> str:
     """Facts that identify a file, and differ if one line of it changes.
+
+    They begin with its name, which is for messages; `require_same` compares the rest.
 
     Raises:
         DataError: it is missing, or a pipe or a device, which cannot be read again.
@@ -34,20 +40,29 @@ def spelled_settings(section: str, config: Any) -> dict[str, str]:
     return {f"{section}.{key}": str(value) for key, value in asdict(config).items()}
 
 
+def _content(fact: Any) -> Any:
+    """A fact; of a file, whether it is CSV, in place of its name."""
+    if not isinstance(fact, str) or not (found := _FILE.fullmatch(fact)):
+        return fact
+    return suffix_of(found[1]) == ".csv", found[2]
+
+
 def require_same(found: Any, wanted: Mapping[str, str], directory: Path) -> None:
     """Refuse a folder that was made from something else.
+
+    A file may have another name or be in another folder than before: its content counts.
 
     Raises:
         RunError: names each fact that changed, before and now.
     """
-    if found == wanted:
-        return
     before = found if isinstance(found, dict) else {}
     changes = [
         f"{key} was {before.get(key, 'absent')}, but is {wanted.get(key, 'absent')}"
         for key in sorted({*before, *wanted})
-        if before.get(key) != wanted.get(key)
+        if _content(before.get(key)) != _content(wanted.get(key))
     ]
+    if not changes:
+        return
     raise RunError(
         f"{directory} was prepared from other data or settings: {'; '.join(changes)}. Use another "
         "--out, or restore the old files and settings."

@@ -13,7 +13,12 @@ from heed.data.lines import read_lines
 from heed.data.prepared import DEV_STORE, REPORT_FILE, TRAIN_FILE, Prepared, read_report
 from heed.data.progress import Report, phase, silent
 from heed.data.store import Store
-from heed.data.vocabularies import read_vocabs, take_over_vocabs, write_vocabs
+from heed.data.vocabularies import (
+    note_shortfall,
+    read_vocabs,
+    take_over_vocabs,
+    write_vocabs,
+)
 from heed.disk.files import make_directory, to_json, write_atomically
 from heed.disk.folders import remove_temporaries
 from heed.errors import DataError
@@ -142,6 +147,8 @@ def _write_all(
         raise DataError(f"no training text has the label {min(unknown)!r} of the development set.")
     phase(report, f"{'taking over' if taken else 'learning'} the vocabulary")
     vocab = taken[0] if taken else _learn(train, tokenizer)
+    if not taken:
+        note_shortfall((vocab, vocab), tokenizer, report)
     write_vocabs(directory, (vocab, vocab))
     numbers = {label: N_SPECIAL + place for place, label in enumerate(labels)}
     n_cut = 0

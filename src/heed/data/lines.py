@@ -13,7 +13,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
@@ -46,9 +46,11 @@ def read_lines(path: str | Path) -> Iterator[str]:
     n_read, n_open_bytes = 0, 0
     pieces: list[bytes] = []  # of a line that has not ended yet
     with open_bytes(path) as file:
+        # Of a damaged archive, `read` would lose what precedes the damage.
+        read = cast(io.BufferedReader, file).read1 if is_compressed(path) else file.read
         while True:
             with as_data_error(path, n_read):
-                chunk = file.read(_CHUNK_BYTES)
+                chunk = read(_CHUNK_BYTES)
             if not chunk:
                 break
             if not n_read and not pieces:
@@ -236,8 +238,28 @@ def as_data_error(path: str | Path, number: int | None = None) -> Iterator[None]
             "it again with a smaller window: xz -9 or zstd -19, without --long."
         ) from error
     except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-        after = "" if number is None else f" after line {number}"
+        after = f" after line {number}" if number else ""
+        if not number and _is_plain(path):
+            suffix = Path(path).suffix
+            raise DataError(
+                f"{path} is not compressed, though its name ends in {suffix}. Rename it: mv {path} "
+                f"{Path(path).with_suffix('')}"
+            ) from error
         raise DataError(f"{path} is damaged{after}: {error}. Copy or download it again.") from error
+
+
+def _is_plain(path: str | Path) -> bool:
+    """Whether a file with the name of an archive is text: UTF-8, and not begun as any archive."""
+    with suppress(OSError, UnicodeDecodeError):
+        if not is_compressed(path):
+            return False
+        with open(path, "rb") as file:
+            head = file.read(_HEAD_BYTES)
+        if not head or _PACKED.match(head) or b"\0" in head:
+            return False
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+        return True
+    return False
 
 
 def _decoded(block: bytes, path: str | Path, n_before: int) -> list[str]:

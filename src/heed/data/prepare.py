@@ -41,6 +41,7 @@ from heed.data.stdin import keep_stdin
 from heed.data.vocabularies import (
     extend_vocabs,
     learn_vocabs,
+    note_shortfall,
     require_tags,
     take_over_vocabs,
     write_vocabs,
@@ -190,7 +191,7 @@ def _write_all(
         kept = Spool(spool, parts)
         dev, test = dev or list(kept.pairs(DEV)), test or list(kept.pairs(TEST))
         phase(report, f"{_origin(base, tokenizer)} the vocabulary")
-        vocabs = _make_vocabs(base, kept, tokenizer, facts, languages)
+        vocabs = _make_vocabs(base, kept, tokenizer, facts, languages, report)
         if corpus.mono:
             vocabs = (with_controls(vocabs[0], [BACK_TRANSLATED]),) * 2
         write_vocabs(directory, vocabs)
@@ -327,6 +328,7 @@ def _make_vocabs(
     tokenizer: TokenizerConfig,
     facts: _Facts,
     languages: tuple[str, ...],
+    report: Report,
 ) -> tuple[Vocab, Vocab]:
     if base and tokenizer.vocab_from:
         require_tags(base[0], languages, tokenizer.vocab_from)
@@ -340,13 +342,15 @@ def _make_vocabs(
 
     if base:
         return extend_vocabs(base, sample, tokenizer, languages=languages)
-    return learn_vocabs(
+    vocabs = learn_vocabs(
         sample,
         tokenizer,
         n_pairs=int((kept.splits == TRAIN).sum()),
         characters=(facts.src_characters, facts.tgt_characters),
         languages=languages,
     )
+    note_shortfall(vocabs, tokenizer, report)
+    return vocabs
 
 
 def _write_words(kept: Spool, directory: Path, config: DataConfig) -> None:

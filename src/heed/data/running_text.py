@@ -15,7 +15,12 @@ from heed.data.lines import read_lines
 from heed.data.prepared import DEV_STORE, REPORT_FILE, TRAIN_FILE, Prepared, read_report
 from heed.data.progress import Report, counted, phase, silent
 from heed.data.store import Store
-from heed.data.vocabularies import read_vocabs, take_over_vocabs, write_vocabs
+from heed.data.vocabularies import (
+    note_shortfall,
+    read_vocabs,
+    take_over_vocabs,
+    write_vocabs,
+)
 from heed.disk.files import make_directory, to_json, write_atomically
 from heed.disk.folders import remove_temporaries
 from heed.errors import ConfigError, DataError
@@ -120,6 +125,8 @@ def _write_all(
     parts = list(zip(corpus.text, n_kept, strict=True))
     phase(report, f"{'taking over' if taken else 'learning'} the vocabulary")
     vocab = taken[0] if taken else _learn(parts, tokenizer, sum(n_kept))
+    if not taken:
+        note_shortfall((vocab, vocab), tokenizer, report)
     write_vocabs(directory, (vocab, vocab))
     counts: dict[str, dict[str, int]] = {"characters": {}, "tokens": {}}
     for name, file, wants_dev in (("train", TRAIN_FILE, False), ("dev", DEV_STORE, True)):

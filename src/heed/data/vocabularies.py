@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from heed.data.progress import Report
 from heed.data.readers import Pair
 from heed.disk.files import write_atomically
 from heed.errors import ConfigError
@@ -140,6 +141,16 @@ def write_vocabs(directory: Path, vocabs: tuple[Vocab, Vocab]) -> None:
         return
     write_atomically(directory / SRC_VOCAB_FILE, src_vocab.to_bytes())
     write_atomically(directory / TGT_VOCAB_FILE, tgt_vocab.to_bytes())
+
+
+def note_shortfall(vocabs: tuple[Vocab, Vocab], tokenizer: TokenizerConfig, report: Report) -> None:
+    """Report that a corpus yields less than nine tenths of the pieces that were asked for."""
+    asked, found = tokenizer.vocab_size, list(dict.fromkeys(vocab.size for vocab in vocabs))
+    if asked is None or min(found) >= 0.9 * asked:
+        return
+    sizes = " and ".join(f"{size:,}" for size in found)
+    text = f"the corpus yields only {sizes} pieces: tokenizer.vocab_size is {asked:,}"
+    report({"kind": "note", "text": text})
 
 
 def read_vocabs(directory: Path, *, is_joint: bool) -> tuple[Vocab, Vocab]:

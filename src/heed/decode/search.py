@@ -56,7 +56,7 @@ def decode(
         For each source 1 to `n_best` hypotheses, best first; none if it is no longer wanted.
 
     Raises:
-        DataError: a prefix leaves no room below `max_length`.
+        DataError: a prefix leaves no room below `max_length` or the length limit of the model.
         HeedError: the model's output is not a number.
     """
     n_sources = len(src)
@@ -70,7 +70,7 @@ def decode(
         options=options,
         bos_id=bos_id,
         eos_id=eos_id,
-        limits=_limits(src, options, pad_id=pad_id, prefixes=prefixes, phrases=phrases),
+        limits=_limits(model, src, options, pad_id=pad_id, prefixes=prefixes, phrases=phrases),
         constraints=Constraints.of(options, eos_id, forbidden, prefixes, slots),
         pad_id=None if score_prefixes else pad_id,
         phrases=phrases,
@@ -131,6 +131,7 @@ def _of_samples(is_wanted: IsWanted | None, n_samples: int) -> IsWanted | None:
 
 
 def _limits(
+    model: Decodable,
     src: Ids,
     options: DecodeOptions,
     *,
@@ -138,9 +139,10 @@ def _limits(
     prefixes: Sequence[Sequence[int]],
     phrases: Sequence[Phrases | None] | None,
 ) -> Ids:
-    """Set the most tokens each source may get, from its own length only.
+    """Set the most tokens each source may get, from its own length and the model only.
 
     Args:
+        model: its length limit is used.
         src: padded source ids, `(n_sources, src_len)`.
         options: `max_length`, `max_length_factor` and `max_length_offset` are used.
         pad_id: fills the shorter rows of `src`.
@@ -150,16 +152,21 @@ def _limits(
     Returns:
         Limits from 1, `(n_sources,)`.
     """
+    most = options.max_length
+    if model.length_limit is not None:  # less `<bos>`
+        most = max(1, min(most, model.length_limit - 1))
     for place, prefix in enumerate(prefixes):
-        if len(prefix) >= options.max_length:
+        if len(prefix) >= most:
+            limit, remedy = "decoding.max_length", " or raise max_length"
+            if most < options.max_length:
+                limit, remedy = "the longest text that the model can write", ""
             raise DataError(
-                f"The forced prefix of sentence {place + 1} must be shorter than "
-                f"decoding.max_length ({options.max_length}), but has {len(prefix)} tokens. "
-                f"Shorten it or raise max_length."
+                f"The forced prefix of sentence {place + 1} must be shorter than {limit} ({most}), "
+                f"but has {len(prefix)} tokens. Shorten it{remedy}."
             )
     src_lengths = (src != pad_id).sum(axis=1)
     own = (options.max_length_factor * src_lengths + options.max_length_offset).astype(np.int64)
     limits: Ids = np.maximum(own, 1) + [len(prefix) for prefix in prefixes]
     if phrases is not None:
         limits += [each.n_ids if each else 0 for each in phrases]
-    return np.minimum(limits, options.max_length)
+    return np.minimum(limits, most)

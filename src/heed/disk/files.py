@@ -327,10 +327,8 @@ def lock(directory: str | os.PathLike[str]) -> Iterator[None]:
             try:
                 _take(file, fcntl.LOCK_EX)
             except BlockingIOError:
-                file.seek(0)
-                pid = file.read(20).decode("ascii", "replace").strip() or "unknown"
                 raise RunError(
-                    f"another process (pid {pid}) is training in {directory}. "
+                    f"another process (pid {_pid_in(file)}) is training in {directory}. "
                     "Wait for it, stop it, or choose another run folder."
                 ) from None
             file.truncate(0)
@@ -353,6 +351,19 @@ def is_locked(directory: str | os.PathLike[str]) -> bool:
     except FormatError as error:
         return isinstance(error.__cause__, BlockingIOError)
     return False
+
+
+def locked_by(directory: str | os.PathLike[str]) -> str:
+    """The pid of the process that has locked a run folder, or "unknown"; "" if none has."""
+    if not is_locked(directory):
+        return ""
+    with _opened(Path(directory) / LOCK) as file:
+        return _pid_in(file)
+
+
+def _pid_in(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(20).decode("ascii", "replace").strip() or "unknown"
 
 
 def _take(file: IO[bytes], kind: int) -> None:

@@ -3,6 +3,7 @@
 Every header is checked before memory is allocated for it.
 """
 
+import json
 import math
 import re
 import sys
@@ -76,9 +77,12 @@ def encode_tensors(
             raise RunError(f"{name} holds a number that is not finite, so nothing was saved.")
     data = safetensors.numpy.save(rows_first, metadata=dict(metadata or {"format": "pt"}))
     start = 8 + _header_size(data)
-    n_blanks = -start % alignment
-    size = (start - 8 + n_blanks).to_bytes(8, "little")
-    return b"".join((size, data[8:start], b" " * n_blanks, data[start:])) if n_blanks else data
+    header = json.loads(data[8:start])
+    # safetensors writes several texts in random order.
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    head = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    head += b" " * (-(8 + len(head)) % alignment)
+    return b"".join((len(head).to_bytes(8, "little"), head, memoryview(data)[start:]))
 
 
 def decode_tensors(

@@ -191,8 +191,15 @@ class Network:
         return self.matrices["output"].is_quantized
 
 
-def engine_config(config: AnyConfig) -> EngineConfig:
+def engine_config(
+    config: AnyConfig,
+    remedy: str = "It runs with torch: leave out --runtime engine and --dtype int8.",
+) -> EngineConfig:
     """The config of a model that the engine computes.
+
+    Args:
+        config: of the model.
+        remedy: the end of the error, which depends on the command.
 
     Raises:
         ConfigError: the engine cannot compute it.
@@ -201,7 +208,7 @@ def engine_config(config: AnyConfig) -> EngineConfig:
         raise ConfigError(
             "heed's engine and int8 weights are for Transformers, encoder–decoder or decoder-only, "
             "with softmax attention and every part of the paper's layer, but this model is: "
-            f"{config.summary()}. It runs with torch: --runtime torch, or auto."
+            f"{config.summary()}. {remedy}"
         )
     return cast(EngineConfig, config)
 

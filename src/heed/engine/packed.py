@@ -34,8 +34,12 @@ def save_rounded(bundle: Bundle, target: Path | None = None) -> tuple[Path, Netw
 
     Returns:
         The folder, and the network that is in it now.
+
+    Raises:
+        ConfigError: the engine cannot compute such a model.
     """
-    network = Network.of(engine_config(bundle.config), bundle.weights, is_quantized=True)
+    config = engine_config(bundle.config, "It runs with torch, in float32: use it as it is.")
+    network = Network.of(config, bundle.weights, is_quantized=True)
     return save_int8(bundle, to_arrays(network), target), network
 
 

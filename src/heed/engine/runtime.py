@@ -1,7 +1,8 @@
 """`Engine`: heed's own engine with the interface of searches, as `TorchDecodable` for torch.
 
 `native.py` computes if the engine is compiled, else `fallback.py`. The result for a row never
-depends on the other rows.
+depends on the other rows, except in `fallback.py` with float32: NumPy's products round differently
+with the number of rows (log-probs differ by about 1e-6). With int8 it is exact there too.
 """
 
 from collections.abc import Callable
@@ -171,6 +172,11 @@ class Engine:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its weights, from which another process makes a new engine."""
         return partial(Engine, **self._made_with, shortlist=self._shortlist), (self.network,)
+
+    @property
+    def length_limit(self) -> int | None:
+        """Most tokens of a side, with its special ones; None = any number."""
+        return self.config.length_limit
 
     def with_shortlist(self, shortlist: Shortlist) -> "Engine":
         """The same with this shortlist."""

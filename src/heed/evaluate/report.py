@@ -259,7 +259,8 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 def _scores(found: Report) -> str:
     lines = []
     for name, evaluation in found.evaluations.items():
-        lines.append(f"{name}  ({evaluation.n_sentences} sentences)")
+        n = evaluation.n_sentences
+        lines.append(f"{name}  ({n} {'sentence' if n == 1 else 'sentences'})")
         for score in evaluation.scores.values():
             interval = f"[{score.low:.2f}, {score.high:.2f}]"
             lines.append(

@@ -3,6 +3,11 @@
 See docs/decisions/0007-randomness-is-derived.md.
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
 
 def derive_seed(seed: int, *parts: int | str) -> int:
     """A seed of 63 bits for one purpose, as `derive_seed(seed, "dropout", step)`.
@@ -13,6 +18,19 @@ def derive_seed(seed: int, *parts: int | str) -> int:
 
     text = repr((seed, *parts)).encode("ascii", "backslashreplace")
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "little") >> 1
+
+
+def seed_torch(seed: int, device: "torch.device") -> None:
+    """Seed torch's generators of the CPU and of a device, as `torch.manual_seed` does.
+
+    That one formats a stack trace each time until a GPU is used: a millisecond and more.
+    """
+    import torch
+
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
 
 
 def seed_everything(seed: int, *parts: int | str) -> None:

@@ -52,7 +52,7 @@ class AnyConfig(Protocol):
         pad_id: id of `<pad>`.
         bos_id: id of `<bos>`.
         eos_id: id of `<eos>`.
-        source_limit: most source tokens that the model can read; None = any number.
+        length_limit: most tokens of a side, with its special ones; None = any number.
     """
 
     # Properties, because a frozen dataclass cannot be assigned to; described above.
@@ -71,7 +71,7 @@ class AnyConfig(Protocol):
     @property
     def eos_id(self) -> int: ...  # noqa: D102
     @property
-    def source_limit(self) -> int | None: ...  # noqa: D102
+    def length_limit(self) -> int | None: ...  # noqa: D102
 
     def summary(self) -> str:
         """The shape in words, for a model card."""
@@ -211,8 +211,8 @@ class ModelConfig:
         return asdict(self)
 
     @property
-    def source_limit(self) -> int | None:
-        """Most source tokens that the model can read; None = any number."""
+    def length_limit(self) -> int | None:
+        """Most tokens of a side, with its special ones; None = any number."""
         return self.max_positions if self.positions == "learned" else None
 
     def summary(self) -> str:

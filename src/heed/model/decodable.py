@@ -113,6 +113,11 @@ class TorchDecodable:
         return TorchState(decoder, torch.empty(0, device=self._device))
 
     @property
+    def length_limit(self) -> int | None:
+        """Most tokens of a side, with its special ones; None = any number."""
+        return self.network.config.length_limit
+
+    @property
     def is_on_gpu(self) -> bool:
         """Whether the model is on a GPU."""
         return self._device.type == "cuda"

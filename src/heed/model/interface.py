@@ -89,6 +89,11 @@ class Decodable(Protocol):
     `r // beam_size`. Greedy search has one row for each source.
     """
 
+    @property
+    def length_limit(self) -> int | None:
+        """Most tokens of a side, with its special ones; None = any number."""
+        ...
+
     def start(self, src: Ids, *, beam_size: int = 1, required_ids: Ids | None = None) -> State:
         """Read the sources once and return the state before the first target token.
 

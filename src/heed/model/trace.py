@@ -89,8 +89,8 @@ def editing(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
             tensor of the same shape.
 
     Raises:
-        UsageError: a function returned another shape, or no tensor of a name was computed in the
-            block.
+        UsageError: a function returned another shape, or NaN or +inf in place of a finite number,
+            or no tensor of a name was computed in the block.
     """
     given: object = edits
     if not isinstance(given, Mapping) or not all(map(callable, given.values())):
@@ -113,7 +113,14 @@ def editing(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
                         f"The edit of {name} must return the shape {tuple(tensor.shape)}, but "
                         f"returned {tuple(new.shape)}."
                     )
-                tensor = new.to(tensor)  # a number of NumPy's is float64
+                new = new.to(tensor)  # a number of NumPy's is float64
+                if _is_broken(new) and not _is_broken(tensor):
+                    wrong = "NaN" if new.isnan().any() else "inf"
+                    raise UsageError(
+                        f"The edit of {name} must return finite numbers, or -inf for a score that "
+                        f"is masked, but returned {wrong}."
+                    )
+                tensor = new
         return tensor
 
     with _changing(model, change):
@@ -123,6 +130,11 @@ def editing(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
         near = get_close_matches(name, computed, n=1)
         hint = f"did you mean {near[0]}?" if near else "trace() lists the names."
         raise UsageError(f"No tensor {name} was computed inside the edit; {hint}")
+
+
+def _is_broken(tensor: Tensor) -> bool:
+    """Whether a number is NaN or +inf; -inf is the score of a masked position."""
+    return bool((tensor.isnan() | tensor.isposinf()).any())
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Refuses arguments of a wrong type, with the name of the argument and its value."""
 
+import math
 import reprlib
-from numbers import Integral
+from numbers import Integral, Real
 
 from heed.errors import UsageError
 
@@ -47,3 +48,13 @@ def require_whole(value: object, name: str, least: int) -> None:
         raise UsageError(
             f"{name} must be a whole number from {least}, but is {reprlib.repr(value)}."
         )
+
+
+def require_number(value: object, name: str) -> None:
+    """Refuse a value that is not a finite number.
+
+    Raises:
+        UsageError: names the argument and its value.
+    """
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise UsageError(f"{name} must be a finite number, but is {reprlib.repr(value)}.")

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heed.decode.batching import padded
-from heed.errors import UsageError
 from heed.model.families import family_of
 from heed.model.interface import Decodable, Floats
 from heed.text.normalize import normalize
 from heed.text.vocab import N_SPECIAL, Vocab
+from heed.translate.arguments import require_text
+from heed.translate.lines import texts_of
 from heed.translate.twin import Twin, open_with_twin, traceable
 
 if TYPE_CHECKING:
@@ -30,10 +31,12 @@ class Classified:
     Attributes:
         label: the most probable one.
         probabilities: of each label.
+        is_cut: the end of the text was not read.
     """
 
     label: str
     probabilities: dict[str, float]
+    is_cut: bool = False
 
 
 def load_classifier(
@@ -69,7 +72,8 @@ class Classifier:
         model: predicts one label for a text, in evaluation mode.
         vocab: its pieces.
         labels: in the order of their ids.
-        context: most tokens that it reads; the end of a longer text is not read.
+        context: most tokens that it reads; the end of a longer text is not read
+            (`Classified.is_cut`).
         marks_words: the model reads `<bos>` in front of each word.
         twin: the model in torch, for `trace` and `edited`; None = there is none.
     """
@@ -91,15 +95,13 @@ class Classifier:
         self.context = context
         self.marks_words = marks_words
 
-    def __call__(self, texts: Sequence[str]) -> list[Classified]:
+    def __call__(self, texts: Iterable[str]) -> list[Classified]:
         """Label each text.
 
         Raises:
             UsageError: `texts` is not a list of texts.
         """
-        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise UsageError(f"texts must be a list of strings, but is {texts!r:.60}.")
-        return list(self.stream(texts))
+        return list(self.stream(list(texts_of(texts, "texts"))))
 
     def stream(self, texts: Iterable[str]) -> Iterator[Classified]:
         """Label the texts of a stream, a block at a time."""
@@ -114,29 +116,32 @@ class Classifier:
             UsageError: `text` is not a string.
             MissingExtraError: torch is not installed.
         """
-        if not isinstance(text, str):
-            raise UsageError(f"text must be a string, but is {text!r:.60}.")
+        require_text(text=text)
         model = traceable(self.twin)
         from heed.translate.tracer import Tracer
 
-        (ids,) = self._ids([text])
+        (ids,), is_cut = self._ids([text])
         trace = Tracer(model, self.vocab, self.vocab).read(text, ids)
-        (found,) = self._labeled(trace["log_probs"].reshape(1, -1))
+        (found,) = self._labeled(trace["log_probs"].reshape(1, -1), is_cut)
         return replace(trace, labels=found.probabilities)
 
     def _block(self, texts: list[str]) -> list[Classified]:
-        ids = self._ids(texts)
+        ids, are_cut = self._ids(texts)
         src = padded(ids, self.vocab.pad_id)
         nothing = np.zeros((len(ids), 0), dtype=np.int64)
-        return self._labeled(self.model.teacher_forced(src, nothing).all_log_probs())
+        log_probs = self.model.teacher_forced(src, nothing).all_log_probs()
+        return self._labeled(log_probs, are_cut)
 
-    def _ids(self, texts: list[str]) -> list[list[int]]:
-        rows = [row[: self.context - 1] for row in self.vocab.encode_all(map(normalize, texts))]
+    def _ids(self, texts: list[str]) -> tuple[list[list[int]], list[bool]]:
+        """The ids of the beginning of each text, and whether there is more of it."""
+        most = self.context - 1
+        whole = list(self.vocab.encode_all(map(normalize, texts)))
+        rows = [row[:most] for row in whole]
         if self.marks_words:
             rows = [self.vocab.with_words_marked(np.array(row)).tolist() for row in rows]
-        return [[*row, self.vocab.eos_id] for row in rows]
+        return [[*row, self.vocab.eos_id] for row in rows], [len(row) > most for row in whole]
 
-    def _labeled(self, log_probs: Floats) -> list[Classified]:
+    def _labeled(self, log_probs: Floats, are_cut: list[bool]) -> list[Classified]:
         """The labels of outputs `(n_texts, n_outputs)`; the first outputs are special pieces."""
         log_probs = log_probs[:, N_SPECIAL:]
         shares = np.exp(log_probs - log_probs.max(axis=1, keepdims=True))
@@ -145,6 +150,7 @@ class Classifier:
             Classified(
                 label=self.labels[int(row.argmax())],
                 probabilities=dict(zip(self.labels, map(float, row), strict=True)),
+                is_cut=is_cut,
             )
-            for row in shares
+            for row, is_cut in zip(shares, are_cut, strict=True)
         ]

@@ -3,6 +3,7 @@
 import operator
 import reprlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -177,8 +178,15 @@ def aligned(
     )
 
 
-def heads_of(layer: int | None, heads: Sequence[int]) -> AlignmentHeads | None:
-    """The heads of a layer, by default of the last one; None if neither is given.
+def heads_of(
+    layer: int | None, heads: Sequence[int], stored: AlignmentHeads | None
+) -> AlignmentHeads | None:
+    """The heads to read; None = all of the last layer.
+
+    Args:
+        layer: from 0, or from the end; None = that of `stored`, else the last.
+        heads: of that layer; none = all, or those of `stored` if there is no layer either.
+        stored: the heads of the model that align best, if they are known.
 
     Raises:
         UsageError: the heads are not whole numbers.
@@ -189,9 +197,9 @@ def heads_of(layer: int | None, heads: Sequence[int]) -> AlignmentHeads | None:
         raise UsageError(
             f"heads must be a list of whole numbers, but is {reprlib.repr(heads)}."
         ) from None
-    if layer is None and not numbers:
-        return None
-    return AlignmentHeads(layer=-1 if layer is None else layer, heads=numbers)
+    if layer is not None:
+        return AlignmentHeads(layer=layer, heads=numbers)
+    return replace(stored or AlignmentHeads(), heads=numbers) if numbers else stored
 
 
 def _mean_of(weights: Floats, heads: tuple[int, ...]) -> Floats:

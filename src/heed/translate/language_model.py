@@ -1,7 +1,7 @@
 """A language model: continues a text, and computes the probability of a text."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
@@ -13,10 +13,12 @@ from heed.decode.batching import padded
 from heed.decode.options import DecodeOptions, options_from
 from heed.decode.score import score_pairs
 from heed.decode.search import decode
-from heed.errors import DataError, UsageError
+from heed.errors import ConfigError, DataError, UsageError
 from heed.model.interface import Decodable
 from heed.text.stream import stream_ids, stream_text
 from heed.text.vocab import Vocab
+from heed.translate.arguments import require_text
+from heed.translate.lines import texts_of
 from heed.translate.twin import Twin, open_with_twin, traceable
 
 if TYPE_CHECKING:
@@ -27,6 +29,12 @@ ROWS = 32
 
 MAX_NEW_TOKENS = 1_000_000
 """Most tokens of one continuation."""
+
+_NOT_USED = {
+    *("beam_size", "n_best", "length_penalty", "length_formula", "early_stopping"),
+    *("max_length", "max_length_factor", "max_length_offset", "min_length"),
+}
+"""Fields of `DecodeOptions` for texts that end, which running text does not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,29 +112,32 @@ class LanguageModel:
         self.options = replace(options, beam_size=1, n_best=1)
         self.context = options.max_length
 
-    def generate(self, prompts: Sequence[str], *, length: int = 200, **options: Any) -> list[str]:
+    def generate(self, prompts: Iterable[str], *, length: int = 200, **options: Any) -> list[str]:
         """Continue each prompt.
 
-        When the context is full, the text continues from the latest half of it.
+        When the context is full, the text continues from the latest half of it. So of a prompt that
+        fills the context, only that much is read (`reads_whole`).
 
         Args:
             prompts: texts to continue; may be empty texts.
             length: tokens to add to each.
-            **options: fields of `DecodeOptions` such as `sample`, `temperature`, `top_k`, `seed`;
-                without `sample` the most probable token is taken each time.
+            **options: `sample` and the fields of `DecodeOptions` that sampling uses; `suppress`,
+                `no_repeat_ngram_size` and `repetition_penalty`. Without `sample` the most probable
+                token is taken each time.
 
         Returns:
             The continuations, without their prompts. Each depends only on its own prompt and its
-            index in the list.
+            index in the list. One is shorter if the options leave no token to continue with.
 
         Raises:
             UsageError: `prompts` is not a list of texts, or `length` is out of range.
             ConfigError: an option does not exist or its value is out of range.
         """
-        if isinstance(prompts, str) or not all(isinstance(text, str) for text in prompts):
-            raise UsageError(f"prompts must be a list of strings, but is {prompts!r:.60}.")
+        prompts = list(texts_of(prompts, "prompts"))
         if type(length) is not int or not 1 <= length <= MAX_NEW_TOKENS:
             raise UsageError(f"length must be from 1 to {MAX_NEW_TOKENS:,}, but is {length!r}.")
+        if unused := sorted(_NOT_USED & options.keys()):
+            raise ConfigError(f"{unused[0]} has no effect on running text: leave it out.")
         chosen = options_from(self.options, options)
         rows = stream_ids(self.vocab, prompts)
         found: list[list[int]] = []
@@ -150,9 +161,11 @@ class LanguageModel:
             **options: fields of `DecodeOptions`, for the continuation.
 
         Raises:
-            UsageError: both are empty, or they are longer than the model reads at once.
+            UsageError: they are not strings, both are empty, or they are longer than the model
+                reads at once.
             MissingExtraError: torch is not installed.
         """
+        require_text(prompt=prompt, continuation="" if continuation is None else continuation)
         model = traceable(self.twin)
         from heed.translate.tracer import Tracer
 
@@ -170,26 +183,42 @@ class LanguageModel:
         tracer = Tracer(model, self.vocab, self.vocab, has_source=False)
         return tracer.continued(prompt, continuation, ids, n_prompt)
 
+    def reads_whole(self, prompt: str) -> bool:
+        """Whether `generate` reads all of a prompt, before it continues it."""
+        (ids,) = stream_ids(self.vocab, [prompt])
+        return len(ids) < self._most_at_once
+
+    @property
+    def _most_at_once(self) -> int:
+        """Most tokens of a prompt and what is added to it, until the latest half is read anew."""
+        limit = self.model.length_limit  # `<bos>` counts there
+        return self.context if limit is None else min(self.context, limit - 1)
+
     def _continued(
         self, rows: list[list[int]], keys: Iterable[int], length: int, options: DecodeOptions
     ) -> list[list[int]]:
         """The new ids of each row, a part of a context at a time."""
-        n_kept = self.context // 2
+        most = self._most_at_once
         found: list[list[int]] = [[] for _ in rows]
-        keys, part = list(keys), 0
-        while (n_done := len(found[0])) < length:
-            prefixes = [[*row, *new][-n_kept:] for row, new in zip(rows, found, strict=True)]
-            n_new = min(length - n_done, self.context - n_kept)
-            n_most = max(map(len, prefixes)) + n_new
+        keys, part, live = list(keys), 0, list(range(len(rows)))
+        while live:
+            texts = [[*rows[i], *found[i]] for i in live]
+            prefixes = [ids if len(ids) < most else ids[len(ids) - most // 2 :] for ids in texts]
+            wanted = [
+                min(length - len(found[i]), most - len(prefix))
+                for i, prefix in zip(live, prefixes, strict=True)
+            ]
+            n_most = min(max(map(len, prefixes)) + max(wanted), most)
             answers = decode(
                 self.model,
-                np.zeros((len(rows), 0), dtype=np.int64),
+                np.zeros((len(live), 0), dtype=np.int64),
                 replace(
                     options,
-                    # Running text has no end, so the limit of each row is its prefix and `n_new`.
+                    # Running text has no end, so the limit of each row is its prefix and what any
+                    # row wants; what a row itself does not want is dropped.
                     max_length=n_most,
                     max_length_factor=0.0,
-                    max_length_offset=float(n_new),
+                    max_length_offset=float(max(wanted)),
                     min_length=n_most - 1,
                     seed=(options.seed + part) % 2**64,
                     suppress=(*options.suppress, self.vocab.eos_id),
@@ -200,11 +229,16 @@ class LanguageModel:
                 forbidden=self.vocab.control_ids,
                 prefixes=prefixes,
                 score_prefixes=False,
-                keys=keys,
+                keys=[keys[i] for i in live],
             )
-            for new, prefix, (answer,) in zip(found, prefixes, answers, strict=True):
-                new += answer.ids[len(prefix) : len(prefix) + n_new]
-            part += 1
+            going_on = []
+            for i, prefix, n, (answer,) in zip(live, prefixes, wanted, answers, strict=True):
+                new = answer.ids[len(prefix) : len(prefix) + n]
+                found[i] += new
+                # With fewer new tokens than wanted, no token was allowed any more.
+                if len(new) == n and len(found[i]) < length:
+                    going_on.append(i)
+            live, part = going_on, part + 1
         return found
 
     def score(self, text: str) -> TextScore:
@@ -215,7 +249,9 @@ class LanguageModel:
 
         Raises:
             DataError: it is empty.
+            UsageError: it is not a string.
         """
+        require_text(text=text)
         (ids,) = stream_ids(self.vocab, [text])
         if not ids:
             raise DataError("there must be text to score, but it is empty.")

@@ -99,6 +99,7 @@ class LineReader:
         max_source_tokens: a line of more pieces is cut.
         rules: rules for protected spans in lines without their own.
         source_lang: language of the lines, if known.
+        length_limit: most tokens of a side that the model reads, with special ones; None = any.
 
     Raises:
         ConfigError: `max_source_tokens` is not such a number.
@@ -114,6 +115,7 @@ class LineReader:
         max_source_tokens: int = MAX_SOURCE_TOKENS,
         rules: Rules | None = None,
         source_lang: str = "",
+        length_limit: int | None = None,
     ) -> None:
         if type(max_source_tokens) is not int or max_source_tokens < 1:
             raise ConfigError(
@@ -129,6 +131,7 @@ class LineReader:
         self.localize_numbers = False
         self.keep_typos = False
         self.source_lang = source_lang
+        self.length_limit = length_limit
 
     def line(self, text: str, target_lang: str) -> Line:
         """A line in this target language, if the model has several."""
@@ -161,7 +164,8 @@ class LineReader:
     @property
     def max_whole_tokens(self) -> int:
         """Longest source, translation or prefix that is read whole."""
-        return max(MAX_WHOLE_TOKENS, self.max_source_tokens)
+        most = max(MAX_WHOLE_TOKENS, self.max_source_tokens)
+        return most if self.length_limit is None else max(1, min(most, self.length_limit - 2))
 
     def src_tokens(self, src_ids: list[int]) -> list[str]:
         """The pieces of a source, without the tag and `<eos>`."""

@@ -117,8 +117,8 @@ def stored_decoding(bundle: Bundle) -> tuple[DecodeOptions, int | None]:
     except ConfigError as error:
         raise FormatError(f"{where}: {error}") from None
     least = MIN_STORED_TOKENS
-    if bundle.config.source_limit is not None:  # may be lower than that
-        least = max(1, min(least, bundle.config.source_limit - 2))
+    if bundle.config.length_limit is not None:  # may be lower than that
+        least = max(1, min(least, bundle.config.length_limit - 2))
     is_sound = type(longest) is int and least <= longest <= MAX_STORED_TOKENS
     if "max_source_tokens" in bundle.decoding and not is_sound:
         raise FormatError(

@@ -11,6 +11,7 @@ from heed.model.interface import Decodable
 from heed.text.normalize import normalize
 from heed.text.stream import stream_ids
 from heed.text.vocab import Vocab
+from heed.translate.arguments import require_text, require_whole
 from heed.translate.twin import Twin, open_with_twin, traceable
 
 if TYPE_CHECKING:
@@ -26,10 +27,12 @@ class Filling:
     Attributes:
         word: its text.
         probability: its probability in the model.
+        continues_word: it is joined to the word before the gap, without a blank.
     """
 
     word: str
     probability: float
+    continues_word: bool = False
 
 
 def load_masked(
@@ -82,11 +85,13 @@ class MaskedModel:
 
         Args:
             text: one line with `<mask>` for each gap.
-            count: pieces for each gap.
+            count: pieces for each gap; fewer if there are no more.
 
         Raises:
-            UsageError: there is no `<mask>`, or the text is too long.
+            UsageError: there is no `<mask>`, the text is too long, or an argument is of a wrong
+                type or out of range.
         """
+        require_whole(count, "count", 1)
         ids = self._ids(text)
         gaps = [place for place, id_ in enumerate(ids) if id_ == self.vocab.mask_id]
         if not gaps:
@@ -95,12 +100,10 @@ class MaskedModel:
         log_probs = self.model.teacher_forced(np.array([ids]), nothing).all_log_probs()[gaps]
         controls = np.array(sorted(self.vocab.control_ids))
         log_probs[:, controls] = -np.inf
+        count = min(int(count), self.vocab.size - len(controls))
         best = np.argsort(-log_probs, axis=1, kind="stable")[:, :count]
         return [
-            [
-                Filling(word=self._word(id_), probability=float(np.exp(row[id_])))
-                for id_ in ids_of_gap
-            ]
+            [self._filling(id_, float(np.exp(row[id_]))) for id_ in ids_of_gap]
             for row, ids_of_gap in zip(log_probs, best.tolist(), strict=True)
         ]
 
@@ -112,7 +115,7 @@ class MaskedModel:
                 `source_tokens`.
 
         Raises:
-            UsageError: the text is too long.
+            UsageError: the text is too long, or not a string.
             MissingExtraError: torch is not installed.
         """
         model, ids = traceable(self.twin), self._ids(text)
@@ -122,6 +125,7 @@ class MaskedModel:
 
     def _ids(self, text: str) -> list[int]:
         """The ids of a text with gaps; a gap replaces a word and the blank before it."""
+        require_text(text=text)
         first, *rest = normalize(text).split(MASK)
         ids = self.vocab.encode(first.removesuffix(" ")) if first else []
         for part in rest:
@@ -136,6 +140,8 @@ class MaskedModel:
             )
         return [*ids, self.vocab.eos_id]
 
-    def _word(self, id_: int) -> str:
+    def _filling(self, id_: int, probability: float) -> Filling:
         (piece,) = self.vocab.pieces([id_])
-        return piece.replace("▁", " ").strip() or piece
+        word = piece.replace("▁", " ").strip() or piece
+        continues_word = not self.vocab.begins_word[id_]
+        return Filling(word=word, probability=probability, continues_word=bool(continues_word))

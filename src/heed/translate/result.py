@@ -39,7 +39,7 @@ class Translation:
         tokens: target pieces, without `<eos>`.
         token_scores: log-probability of each token and, if the sentence ended, of `<eos>`.
         source_tokens: source pieces as the model read them, without special ones.
-        alignment: how strongly each target token read each source token, rows sum to at most 1,
+        alignment: how strongly each target token read each source token, as in `Alignment`,
             `(n_tokens, n_source_tokens)`; None unless requested.
         alternatives: the next best translations, best first.
         status: `ok`; `empty` for a blank line; `split` when the line was too long and was
@@ -134,7 +134,8 @@ class Alignment:
     Attributes:
         source_tokens: source pieces.
         target_tokens: target pieces.
-        weights: cross-attention, the mean over heads, `(n_target_tokens, n_source_tokens)`.
+        weights: cross-attention, the mean over heads, `(n_target_tokens, n_source_tokens)`. The
+            columns of `</s>` and language tags are left out, so a row sums to less than 1.
     """
 
     source_tokens: list[str]

@@ -55,6 +55,11 @@ class Stepwise:
         self.steps: list[dict[str, Floats]] = []
         self.rows: list[Rows] = []
 
+    @property
+    def length_limit(self) -> int | None:
+        """Most tokens of a side; see `Decodable.length_limit`."""
+        return self._model.length_limit
+
     def start(self, src: Ids, *, beam_size: int = 1, required_ids: Ids | None = None) -> State:
         """Read the sources; see `Decodable.start`."""
         n_rows = len(src) * beam_size

@@ -8,6 +8,7 @@ interprets the numbers.
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,24 @@ class Node:
     inputs: tuple[str, ...]
 
 
+class UnknownTensor(UsageError, KeyError):
+    """No tensor has this name. A KeyError too, because `in` and `get` of a mapping need one.
+
+    Args:
+        name: the name.
+        known: those of all tensors; the nearest is found when the message is read.
+    """
+
+    def __init__(self, name: object, known: Sequence[str]) -> None:
+        super().__init__(name, known)
+        self.name, self.known = name, known
+
+    def __str__(self) -> str:
+        near = get_close_matches(str(self.name), self.known, n=1, cutoff=0.0)
+        hint = f"; did you mean {near[0]}?" if near else ", nor any other."
+        return f"There is no tensor named {self.name}{hint}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class NamedTensors(Mapping[str, Floats]):
     """Tensors by name, in the order of the computation.
@@ -61,7 +80,10 @@ class NamedTensors(Mapping[str, Floats]):
     tensors: dict[str, Floats] = field(repr=False)
 
     def __getitem__(self, name: str) -> Floats:
-        return self.tensors[name]
+        try:
+            return self.tensors[name]
+        except KeyError:
+            raise UnknownTensor(name, [*self.tensors]) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.tensors)
@@ -77,12 +99,12 @@ class NamedTensors(Mapping[str, Floats]):
         """The description of the tensor of this name.
 
         Raises:
-            KeyError: there is none.
+            UnknownTensor: there is none; names the nearest.
         """
         for node in self.nodes:
             if node.name == name:
                 return node
-        raise KeyError(name)
+        raise UnknownTensor(name, [node.name for node in self.nodes])
 
     @property
     def size_bytes(self) -> int:

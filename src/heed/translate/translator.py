@@ -168,6 +168,7 @@ class Translator:
             max_source_tokens=max_source_tokens,
             source_lang=source_lang,
             rules=rules,
+            length_limit=model.length_limit,
         )
 
     @overload
@@ -426,7 +427,7 @@ class Translator:
             required(self.reader, read_whole(self.reader, src, tag), tag, "translation")
             tgt = self(src, target_lang=target_lang)
         pair = required(self.reader, read_pair(self.reader, src, tgt, tag), tag, "translation")
-        chosen = heads_of(layer, heads) or self.alignment_heads
+        chosen = heads_of(layer, heads, self.alignment_heads)
         return aligned(self.model, self.reader, pair, chosen)
 
     @overload

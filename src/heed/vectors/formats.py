@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from heed.data.lines import is_compressed, open_bytes, read_lines
+from heed.data.lines import STDIN, is_compressed, open_bytes, read_lines
 from heed.disk.files import atomic_writer
 from heed.errors import DataError, RunError, UsageError
 from heed.vectors.table import Floats, WordVectors
@@ -54,9 +54,12 @@ def read_vectors(path: str | Path) -> WordVectors:
         words[word] = number
         rows.append(row)
     if header and len(rows) != n_words:
+        what_to_do = (
+            "Was it cut off?" if len(rows) < n_words else "Correct the number in the first line."
+        )
         raise DataError(
-            f"{path} must hold {n_words} words by its first line, but holds {len(rows)}. Was it "
-            "cut off?"
+            f"{path} must hold {n_words} words by its first line, but holds {len(rows)}. "
+            f"{what_to_do}"
         )
     if not rows:
         raise DataError(f"{path} must hold word vectors, but holds no word.")
@@ -90,7 +93,11 @@ def require_replaceable(path: str, *, is_forced: bool) -> None:
         RunError: the path is something else, or holds word vectors and `is_forced` is False.
     """
     target = Path(path)
-    if path == "-" or is_compressed(target):
+    if path == STDIN:
+        raise UsageError(
+            "--out must be a file, because vectors cannot be written to standard output (-)."
+        )
+    if is_compressed(target):
         raise UsageError(f"--out must be a file that is not compressed, but is {path}.")
     if target.is_dir():
         raise RunError(f"{path} must be a file, but is a folder. Use another --out.")

@@ -80,12 +80,20 @@ def test_gradient_times_input_is_the_slope_along_a_token_vector(
 
 def test_integrated_gradients_add_up_to_the_difference(pair: Pair) -> None:
     """Sundararajan et al. 2017, proposition 1: completeness."""
-    found = integrated_gradients(pair, n_points=400)
+    # The way to this model's sentence is steep; that of the others needs few points.
+    is_steep = getattr(pair.network.config, "activation", "") == "swiglu"
+    found = integrated_gradients(pair, n_points=400 if is_steep else 60)
     assert found.gap < 1e-3
     empty = replace(pair.without_words(), tgt_ids=pair.tgt_ids)
     # float32 in the results bounds the rest.
     np.testing.assert_allclose(found.source_sums, scores(pair) - scores(empty), atol=1e-5)
     assert found.source[:, -1].tolist() == pytest.approx([0.0] * len(found.expected_tokens))
+
+
+@pytest.mark.parametrize("n_points", [0, 1.5])
+def test_the_number_of_points_is_a_whole_number_from_1(pair: Pair, n_points: Any) -> None:
+    with pytest.raises(UsageError, match="n_points must be a whole number from 1, but is"):
+        integrated_gradients(pair, n_points=n_points)
 
 
 def test_no_token_adds_to_an_earlier_one(pair: Pair) -> None:

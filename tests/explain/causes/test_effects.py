@@ -195,10 +195,11 @@ def all_causes(pair: Pair, scale: float) -> list[Cause]:
 
 def test_a_scale_of_1_changes_nothing(translator: Translator) -> None:
     pair = pair_of(translator)
+    translation = pair.text_of(pair.search())
     for cause in all_causes(pair, 1.0):
         found = effect_on(pair, [cause])
         np.testing.assert_array_equal(found.after, found.before)
-        assert found.new_translation == pair.text_of(pair.search())
+        assert found.new_translation == translation
 
 
 def test_many_changes_at_once_are_as_one_at_a_time(translator: Translator) -> None:
@@ -208,7 +209,8 @@ def test_many_changes_at_once_are_as_one_at_a_time(translator: Translator) -> No
         pytest.skip("nothing to switch off")
     rows = log_probs_under(pair, causes)
     for row, cause in zip(rows, causes, strict=True):
-        np.testing.assert_allclose(row, effect_on(pair, [cause]).after, atol=1e-5)
+        with changed(pair, [cause]):
+            np.testing.assert_allclose(row, token_log_probs(pair), atol=1e-5)
 
 
 @given(
@@ -356,6 +358,60 @@ def test_a_patch_that_does_not_fit_is_an_error(translator_of: TranslatorOf) -> N
     wide = translator_of(d_model=16).trace(LINES[0], LINES[1])
     with pytest.raises(UsageError, match="memory of the other trace has a different width"):
         effect_on(pair, [Patch(name="memory", other=wide)])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda p: effect_on(p, Layer(name="encoder.0")), r"causes must be a list .* is Layer\(na"),
+        (lambda p: effect_on(p, ["x"]), r"causes must be a list of changes, .* but is \['x'\]"),
+        (lambda p: effect_on(p, [Layer]), "causes must be a list of changes"),
+        (lambda p: log_probs_under(p, "x"), "causes must be a list of changes"),
+        (lambda p: Layer(name="encoder.0", scale="x"), "scale must be a finite number, but is 'x'"),
+        (lambda p: Sublayer(name=None), "name must be a string, but is None"),
+        (lambda p: Head(attention=3, head=0), "attention must be a string, but is 3"),
+        (
+            lambda p: effect_on(p, [Head(attention="encoder.0.self_attention", head="x")]),
+            "head of encoder.0.self_attention must lie between 0 and 1, but is 'x'",
+        ),
+        (lambda p: Patch(name="memory", other=None), "other must be a trace, but is None"),
+        (lambda p: source_readings(p, "a"), "position must be a whole number from 0, but is 'a'"),
+        (lambda p: importance(p, n_features=-1), "n_features must be a whole number from 0"),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_named(
+    translator_of: TranslatorOf, call: Callable[[Pair], object], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        call(pair_of(translator_of()))
+
+
+def test_the_arguments_of_an_effect_are_checked_first(translator_of: TranslatorOf) -> None:
+    translator, wrong = translator_of(), ["a"]
+    with pytest.raises(UsageError, match="source must be a string, but is None"):
+        Pair.of(translator, None)
+    with pytest.raises(UsageError, match=r"translation must be a string, but is \['a'\]"):
+        Pair.of(translator, "a dog", wrong)
+    with pytest.raises(UsageError, match="causes must be a list of changes"):
+        effect(translator, "a dog", Layer(name="encoder.0"))
+    trace, places = translator.trace(LINES[0], LINES[1]), [1]
+    with pytest.raises(UsageError, match=r"positions must map .*, but is \[1\]"):
+        Patch(name="memory", other=trace, positions=places)
+
+
+@pytest.mark.parametrize("scale", [float("nan"), float("inf"), float("-inf")])
+def test_a_scale_is_finite(scale: float) -> None:
+    places: tuple[Callable[[], Cause], ...] = (
+        lambda: Head(attention="encoder.0.self_attention", head=0, scale=scale),
+        lambda: Sublayer(name="encoder.0.feed_forward", scale=scale),
+        lambda: Layer(name="encoder.0", scale=scale),
+        lambda: Feature(feed_forward="encoder.0.feed_forward", feature=0, scale=scale),
+        lambda: Position(attention="encoder.0.self_attention", position=0, scale=scale),
+    )
+    for make in places:
+        with pytest.raises(UsageError, match=f"scale must be a finite number, but is {scale}"):
+            make()
+    assert Layer(name="encoder.0", scale=np.float32(0.5)).scale == 0.5
 
 
 def test_a_model_without_the_part_says_so(translator_of: TranslatorOf) -> None:

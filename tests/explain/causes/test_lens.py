@@ -114,3 +114,22 @@ def test_a_memory_that_is_not_there_is_an_error(translator_of: TranslatorOf) -> 
             firing(pair, 0, name)
     with pytest.raises(UsageError, match="position must lie between 0 and .*, but is 99"):
         firing(pair, 99, "decoder.0.feed_forward")
+
+
+def test_the_number_of_pieces_is_a_whole_number_from_1(translator_of: TranslatorOf) -> None:
+    pair = Pair.of(translator_of(), LINES[0], LINES[1])
+    network = "decoder.0.feed_forward"
+    for k in (-1, 0, 2.5):
+        with pytest.raises(UsageError, match=f"k must be a whole number from 1, but is {k}"):
+            logit_lens(pair, k=k)
+        with pytest.raises(UsageError, match=f"k must be a whole number from 1, but is {k}"):
+            nearest_embeddings(pair, k=k)
+        with pytest.raises(UsageError, match=f"k must be a whole number from 1, but is {k}"):
+            firing(pair, 0, network, k=k)
+        with pytest.raises(UsageError, match=f"n_features must be a .* from 1, but is {k}"):
+            firing(pair, 0, network, n_features=k)
+    with pytest.raises(UsageError, match="position must lie between 0 and .*, but is 'x'"):
+        firing(pair, "x", network)
+    with pytest.raises(UsageError, match="feed_forward must be a string, but is 1"):
+        firing(pair, 0, 1)
+    assert len(firing(pair, 0, network, n_features=1, k=10**6)[0].raised) == pair.tgt_vocab.size

@@ -28,6 +28,8 @@ class Written:
         table: words so far → word → probability.
     """
 
+    length_limit: int | None = None
+
     def __init__(self, vocab: Vocab, table: Mapping[str, Mapping[str, float]]) -> None:
         self.vocab, self.table = vocab, table
 

@@ -45,7 +45,23 @@ SMALL = [
 ]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 PATIENCE_S = 600  # a busy machine is no bug
-STEPS = 200  # so many that a run is still at it when it is disturbed
+STEPS = 120  # so many that a run is still at it when it is disturbed
+
+FORKING = """
+import sys
+import torch.distributed.run
+import heed.cli.train, heed.train.run.run, heed.train.tasks.translation
+torch.distributed.run.main(sys.argv[1:])
+"""
+"""torchrun whose workers are forked from it: to import torch costs more than all of their steps."""
+
+WORKER = """
+import os
+from pathlib import Path
+from heed.cli.main import main
+Path(__file__).with_name(f"worker {os.environ['RANK']}").write_text(str(os.getpid()))
+main()
+"""
 
 Command = list[str]
 
@@ -78,11 +94,19 @@ def torchrun(command: Command, *options: str) -> Command:
     return [*launcher, "--shutdown-timeout", str(PATIENCE_S), *options, *command]
 
 
+def forking(command: Command, *options: str) -> Command:
+    """`torchrun(heed_train(…))` without an import of torch in each process that it starts."""
+    script = Path(command[-1]).with_name("worker.py")  # beside the run's folder
+    script.write_text(WORKER)
+    whole = torchrun([str(script), *command[2:]], "--run-path", "--start-method", "fork", *options)
+    return [sys.executable, "-c", FORKING, *whole[3:]]
+
+
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What two processes make of `STEPS` steps when nobody disturbs them."""
     folder = write_corpus(tmp_path_factory.mktemp("undisturbed"))
-    command = torchrun(heed_train(folder, "run", STEPS))
+    command = forking(heed_train(folder, "run", STEPS), "--nproc-per-node", "2")
     subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True, timeout=PATIENCE_S)
     return folder / "run"
 
@@ -102,21 +126,29 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
     yield start
     for process in started:
-        for worker in workers(process):
+        for worker in children(process):
             with suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGKILL)
         process.kill()
         process.wait()
 
 
+def children(process: subprocess.Popen[str]) -> list[int]:
+    """Process ids of what a process has started."""
+    with suppress(OSError):
+        found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+        return [int(child) for child in found.split()]
+    return []
+
+
 def workers(launcher: subprocess.Popen[str]) -> dict[int, int]:
     """Process id → rank of what torchrun has started."""
-    found = {}
+    found: dict[int, int] = {}
     with suppress(OSError):
-        for child in Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split():
+        for child in children(launcher):
             variables = Path(f"/proc/{child}/environ").read_text().split("\0")
             ranks = [text.removeprefix("RANK=") for text in variables if text.startswith("RANK=")]
-            found.update({int(child): int(rank) for rank in ranks})
+            found.update((child, int(rank)) for rank in ranks)
     return found
 
 
@@ -268,10 +300,11 @@ def test_a_killed_worker_comes_back_and_changes_nothing(
 ) -> None:
     """Fault D4: `kill -9`; torchrun starts all anew, from the newest checkpoint."""
     options = ("--nproc-per-node", "2", "--max-restarts", "2")
-    launcher = start(torchrun(heed_train(corpus, "killed", STEPS), *options))
+    launcher = start(forking(heed_train(corpus, "killed", STEPS), *options))
     when_saved(corpus / "killed", 20, launcher)
-    for worker in (worker for worker, of in workers(launcher).items() if of == rank):
-        os.kill(worker, signal.SIGKILL)
+    worker = int((corpus / f"worker {rank}").read_text())
+    assert worker in children(launcher)
+    os.kill(worker, signal.SIGKILL)
     assert launcher.wait(PATIENCE_S) == 0, (corpus / "words").read_text()
     steps = [event["step"] for event in events(corpus / "killed", "start")]
     assert len(steps) == 2
@@ -286,11 +319,12 @@ def test_a_stopped_launcher_pauses_the_run_and_another_number_of_processes_goes_
     corpus: Path, start: Callable[..., subprocess.Popen[str]], undisturbed: Path
 ) -> None:
     """Fault R8. The batches of a step stay what they were when the run began."""
+    two = "--nproc-per-node", "2"
     for name, go_on in (
-        ("paused", torchrun(heed_train(corpus, "paused", STEPS))),
+        ("paused", forking(heed_train(corpus, "paused", STEPS), *two)),
         ("alone", [sys.executable, *heed_train(corpus, "alone", STEPS)]),
     ):
-        launcher = start(torchrun(heed_train(corpus, name, STEPS)), "paused words")
+        launcher = start(forking(heed_train(corpus, name, STEPS), *two), "paused words")
         when_saved(corpus / name, 20, launcher)
         launcher.send_signal(signal.SIGTERM)
         launcher.wait(PATIENCE_S)
@@ -445,10 +479,11 @@ def test_two_hosts_equal_two_processes_on_one(
         # torchrun would ask the machine's name, which does not know of namespaces.
         options += ["--rdzv-conf", f"is_host={int(address == leader_address)}"]
         inside = ["ip", "netns", "exec", name, "env", "GLOO_SOCKET_IFNAME=cable"]
-        command = torchrun(heed_train(corpus, "hosts", 30), *options)
+        command = forking(heed_train(corpus, "hosts", 30), *options)
         launchers.append(start([*inside, *command], f"words of {address}"))
     for launcher, address in zip(launchers, hosts.values(), strict=True):
         words = corpus / f"words of {address}"
         assert launcher.wait(PATIENCE_S) == 0, words.read_text()
-    assert start(torchrun(heed_train(corpus, "processes", 30))).wait(PATIENCE_S) == 0
+    one_host = forking(heed_train(corpus, "processes", 30), "--nproc-per-node", "2")
+    assert start(one_host).wait(PATIENCE_S) == 0, (corpus / "words").read_text()
     assert_identical(corpus / "hosts", corpus / "processes")

@@ -107,10 +107,20 @@ with join_group("cpu") as group:
 """
 
 
+FORKING = """
+import sys
+import torch.distributed.fsdp, torch.distributed.run
+import heed.train.run.run, heed.train.tasks.translation
+torch.distributed.run.main(sys.argv[1:])
+"""
+"""torchrun whose workers are forked from it, so that they need not import torch again."""
+
+
 def torchrun(folder: Path, script: str, *arguments: str) -> str:
     """Two processes run a script; what they say."""
     (folder / "script.py").write_text(script)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    command = [sys.executable, "-c", FORKING, "--nproc-per-node", "2"]
+    command += ["--run-path", "--start-method", "fork"]
     done = subprocess.run(
         [*command, str(folder / "script.py"), *arguments],
         env={**os.environ, "OMP_NUM_THREADS": "1"},

@@ -40,7 +40,9 @@ def test_a_longer_translation_has_room_for_a_longer_source() -> None:
 
 
 def test_no_source_is_longer_than_the_positions_learned() -> None:
-    recipe = resolve({"model": {"positions": "learned", "max_positions": 40}})
+    recipe = resolve(
+        {"model": {"positions": "learned", "max_positions": 40}, "data": {"max_length": 38}}
+    )
     assert max_source_tokens(recipe, 100) == 38
 
 

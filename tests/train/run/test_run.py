@@ -9,7 +9,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,11 +22,12 @@ from heed.data.corpus import Corpus
 from heed.disk.files import read_json_lines
 from heed.disk.folders import Manifest, read_manifest, verify_directory
 from heed.engine.packed import save_rounded
-from heed.errors import ConfigError, HeedError, RunError
+from heed.errors import ConfigError, DataError, HeedError, RunError
 from heed.machine import threads
 from heed.train.run import artifacts as keeper
 from heed.train.run.checkpoint import load_newest
 from heed.train.run.run import Outcome
+from heed.train.run.setup import reached_limits
 from heed.train.step.control import Request, ask
 from heed.translate.lines import MIN_SOURCE_TOKENS
 from heed.translate.translator import load
@@ -369,10 +372,11 @@ def test_a_limit_below_what_is_done_ends_the_run_without_another_step(
     ("first", "limits"),
     [
         ({"max_steps": 3}, "its limit of 3 steps (--max-steps)"),
-        ({"max_steps": None, "time_s": 1}, "its limit of 1 seconds (--time)"),
+        ({"max_steps": 1}, "its limit of 1 step (--max-steps)"),
+        ({"max_steps": None, "time_s": 1}, "its limit of 1s (--time)"),
         (
             {"max_steps": 30, "validate_every": 1, "patience": 1, "learning_rate": 1e-9},
-            "1 validations without a better score (training.patience)",
+            "1 validation without a better score (training.patience)",
         ),
     ],
 )
@@ -383,6 +387,15 @@ def test_a_finished_run_tells_the_limit_that_ended_it(
     outcome, _ = small_run(tmp_path / "run", **first)
     assert outcome.was_finished
     assert outcome.limits == limits
+
+
+@pytest.mark.parametrize(
+    ("time_s", "spelled"), [(0.5, "0.5s"), (90, "90s"), (1800, "30m"), (5400, "1h30m")]
+)
+def test_a_limit_of_time_is_told_exactly(time_s: float, spelled: str) -> None:
+    config = SimpleNamespace(max_steps=None, time_s=time_s, patience=0)
+    trainer: Any = SimpleNamespace(config=config, progress=None, clock_s=1, time_limit_s=1)
+    assert reached_limits(trainer) == f"its limit of {spelled} (--time)"
 
 
 def test_links_and_an_edited_card_in_a_run_folder_harm_nothing(
@@ -413,6 +426,36 @@ files, out, asked = json.loads(sys.argv[1])
 part = ParallelFiles(files=tuple(files), source_lang="de", target_lang="xx")
 run_training(Asked(asked), Corpus(train=(part,)), Path(out), report=lambda event: None)
 """
+
+
+def test_nothing_is_longer_than_the_positions_that_a_model_learns(
+    small_run: Run, small_corpus: Corpus, tmp_path: Path
+) -> None:
+    pair = small_corpus.train[0]
+    dev = tmp_path / "dev.de", tmp_path / "dev.xx"
+    dev[0].write_text("rot hund\nein haus\n" + "ein " * 9 + "\n", encoding="utf-8")
+    dev[1].write_text("tor dnuh\nnie suah\n" + "nie " * 9 + "\n", encoding="utf-8")
+    corpus = replace(small_corpus, dev=(replace(pair, files=(str(dev[0]), str(dev[1]))),))
+    settings = {"model": {"positions": "learned", "max_positions": 7}, "data": {"max_length": 5}}
+    outcome, _ = small_run(tmp_path / "run", corpus=corpus, settings=settings)
+    assert outcome.is_finished
+    for dtype in ("float32", "int8"):
+        translator = load(tmp_path / "run", dtype=dtype)
+        for beam_size in (1, 3):
+            options = {"beam_size": beam_size, "min_length": 9, "max_length": 20}
+            (cut, _) = translator.translate(["rot hund", "ein " * 9], alignment=True, **options)
+            assert (cut.status, len(cut.tokens)) == ("max_length", 6)
+        scored = translator.score(["ein " * n for n in (5, 6, 7)], ["nie " * 5] * 3)
+        assert [one.status for one in scored] == ["ok", "too_long", "too_long"]
+        assert translator.next_word("rot", "tor " * 5)
+        with pytest.raises(DataError, match="prefix must have at most 5 tokens"):
+            translator.next_word("rot", "tor " * 6)
+    settings["data"]["max_length"] = 6
+    with pytest.raises(
+        ConfigError,
+        match=r"max_positions must be at least data.max_length \+ 2 .*, which is 8, but is 7",
+    ):
+        small_run(tmp_path / "few", settings=settings)
 
 
 @pytest.mark.slow

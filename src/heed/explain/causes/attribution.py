@@ -17,6 +17,7 @@ from heed.explain.causes.pair import Pair
 from heed.explain.causes.parts import keys_of
 from heed.model.interface import Floats
 from heed.model.trace import Edit, editing, recording
+from heed.translate.arguments import require_whole
 
 SOURCE_VECTORS = ("embed_src.tokens", "embed.src_tokens", "embedded_src")
 """Names of the token vectors before positions are added; the first one that a model has is used."""
@@ -83,8 +84,12 @@ def integrated_gradients(pair: Pair, *, n_points: int = 32) -> Attribution:
         pair: the sentence.
         n_points: number of points of the Gauss-Legendre quadrature.
 
+    Raises:
+        UsageError: `n_points` is not a whole number from 1.
+
     Source: Sundararajan et al. 2017, "Axiomatic Attribution for Deep Networks", section 3.
     """
+    require_whole(n_points, "n_points", 1)
     (src, tgt), (no_src, no_tgt) = _vectors(pair), _vectors(pair.without_words())
     source, source_sums = _integral(pair, (no_src, tgt), (src, tgt), n_points)
     target, target_sums = _integral(pair, (src, no_tgt), (src, tgt), n_points)

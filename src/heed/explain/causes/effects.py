@@ -23,10 +23,12 @@ from heed.explain.causes.parts import (
     features_of,
     heads_of,
     layers_of,
+    require_causes,
     sublayers_of,
 )
 from heed.model.interface import Floats
 from heed.model.trace import Edit, editing, recording
+from heed.translate.arguments import require_whole
 from heed.translate.translator import Translator
 
 
@@ -81,8 +83,9 @@ def effect(
 
     Raises:
         DataError: the source or the translation is too long to be read in one piece.
-        UsageError: the model lacks a part to change.
+        UsageError: the model lacks a part to change, or an argument has a wrong type.
     """
+    require_causes(causes)
     pair = Pair.of(translator, source, translation, target_lang=target_lang, **options)
     return effect_on(pair, causes)
 
@@ -134,6 +137,7 @@ def attention_under(pair: Pair, causes: Sequence[Cause], attention: str) -> Floa
 @contextmanager
 def changed(pair: Pair, causes: Sequence[Cause]) -> Iterator[None]:
     """Change the model of a pair, for one pass or one search inside the block."""
+    require_causes(causes)
     with ExitStack() as stack:
         for cause in causes:
             stack.enter_context(editing(pair.network, cause.edits(pair)))
@@ -153,6 +157,7 @@ def log_probs_under(pair: Pair, causes: Sequence[Cause]) -> Floats:
     Returns:
         `(n_causes, tgt_len)`.
     """
+    require_causes(causes)
     found = [torch.empty(0, len(pair.tgt_out_ids))]
     for first in range(0, len(causes), pair.n_rows_at_once):
         portion = causes[first : first + pair.n_rows_at_once]
@@ -204,8 +209,12 @@ def importance(pair: Pair, *, n_features: int = 0) -> Importance:
         pair: the sentence.
         n_features: number of features; they are chosen by `first_order`.
 
+    Raises:
+        UsageError: `n_features` is not a whole number from 0.
+
     Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?", section 3.2.
     """
+    require_whole(n_features, "n_features", 0)
     heads = [
         Head(attention=name, head=head)
         for name, n_heads in heads_of(pair).items()

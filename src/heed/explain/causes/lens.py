@@ -18,6 +18,7 @@ from heed.explain.causes.parts import layers_of
 from heed.model.interface import Floats
 from heed.model.trace import editing, recording
 from heed.text.vocab import Vocab
+from heed.translate.arguments import require_whole
 
 EMBEDDINGS = ("embed_src.tokens.weight", "embed.tokens.weight")
 """Names of the table of source pieces; the first one that a model has is used."""
@@ -55,10 +56,11 @@ def logit_lens(pair: Pair, *, k: int = 5) -> list[Reading]:
         One reading per decoder layer, first to last.
 
     Raises:
-        UsageError: the model has no stack of decoder layers.
+        UsageError: the model has no stack of decoder layers, or `k` is not a whole number from 1.
 
     Source: nostalgebraist 2020, "interpreting GPT: the logit lens".
     """
+    require_whole(k, "k", 1)
     names, outputs = _outputs(pair, "decoder")
     with editing(pair.network, {f"{names[-1]}.out": lambda _: outputs}):
         log_probs = pair.log_probs(len(names))
@@ -82,8 +84,9 @@ def nearest_embeddings(pair: Pair, *, k: int = 5) -> list[Reading]:
         One reading per encoder layer, first to last; `values` are cosines.
 
     Raises:
-        UsageError: the model has no stack of encoder layers.
+        UsageError: the model has no stack of encoder layers, or `k` is not a whole number from 1.
     """
+    require_whole(k, "k", 1)
     names, outputs = _outputs(pair, "encoder")
     with (
         editing(pair.network, {f"{names[-1]}.out": lambda _: outputs}),

@@ -15,9 +15,10 @@ import torch
 from heed.errors import UsageError
 from heed.explain.causes.effects import array
 from heed.explain.causes.pair import Pair
-from heed.explain.causes.parts import Feature, features_of
+from heed.explain.causes.parts import Feature, features_of, within
 from heed.model.interface import Floats
 from heed.model.trace import recording
+from heed.translate.arguments import require_text, require_whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +61,16 @@ def firing(
         The features, the longest vector first.
 
     Raises:
-        UsageError: the network or the position does not exist.
+        UsageError: the network or the position does not exist, or a number is not a whole one
+            from 1.
     """
+    require_whole(n_features, "n_features", 1)
+    require_whole(k, "k", 1)
+    require_text(feed_forward=feed_forward)
     if feed_forward not in features_of(pair) or not feed_forward.startswith("decoder"):
         raise UsageError(f"There is no feed-forward network of the decoder named {feed_forward}.")
     n_tgt = len(pair.tgt_in_ids)
-    if not 0 <= position < n_tgt:
-        raise UsageError(f"The position must lie between 0 and {n_tgt - 1}, but is {position}.")
+    position = within(position, n_tgt, "position")
     with recording(pair.network, f"{feed_forward}.activated") as caught:
         pair.log_probs()
     # In a decoder-only model the source comes first.
@@ -77,7 +81,8 @@ def firing(
     written = activations[features, None] * (pair.network.output.weight @ values[:, features]).mT
     found = []
     for length, feature, logits in zip(best, features.tolist(), written, strict=True):
-        up, down = logits.topk(k), logits.topk(k, largest=False)
+        n_pieces = min(k, len(logits))
+        up, down = logits.topk(n_pieces), logits.topk(n_pieces, largest=False)
         found.append(
             Firing(
                 feature=Feature(feed_forward=feed_forward, feature=feature),

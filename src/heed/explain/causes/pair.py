@@ -16,6 +16,7 @@ from heed.model.masks import padding_mask
 from heed.model.network import TorchNetwork
 from heed.model.trace import listening
 from heed.text.vocab import Vocab
+from heed.translate.arguments import require_text
 from heed.translate.protect import text_of
 from heed.translate.source import Source
 from heed.translate.trace import Trace
@@ -65,7 +66,9 @@ class Pair:
 
         Raises:
             DataError: the source or the translation is too long to be read in one piece.
+            UsageError: one of them is not a string.
         """
+        require_text(source=source, translation="" if translation is None else translation)
         reader = translator.reader
         tag = reader.tag(target_lang)
         chunk = (

@@ -4,10 +4,12 @@ A part has the name of its tensor in `heed.model.trace`. The effects of a change
 `effects.py`.
 """
 
-from collections.abc import Mapping
+import reprlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Protocol
+from numbers import Integral
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -16,11 +18,13 @@ from heed.errors import UsageError
 from heed.explain.causes.pair import Pair
 from heed.model.stages import BOTH
 from heed.model.trace import Edit
+from heed.translate.arguments import require_number, require_text, require_whole
 from heed.translate.trace import Trace
 
 Edits = dict[str, Edit]
 
 
+@runtime_checkable
 class Cause(Protocol):
     """A change of a model."""
 
@@ -31,7 +35,7 @@ class Cause(Protocol):
             pair: the pair to compute with.
 
         Raises:
-            UsageError: the model has no such part.
+            UsageError: the model has no such part, or a field has a wrong type.
         """
         ...
 
@@ -52,11 +56,15 @@ class Head:
     head: int
     scale: float = 0.0
 
+    def __post_init__(self) -> None:
+        require_text(attention=self.attention)
+        require_number(self.scale, "scale")
+
     def edits(self, pair: Pair) -> Edits:
         """See `Cause.edits`."""
         n_heads = heads_of(pair)
         _require(self.attention, n_heads, "attention heads")
-        number = _within(self.head, n_heads[self.attention], f"head of {self.attention}")
+        number = within(self.head, n_heads[self.attention], f"head of {self.attention}")
         factors = torch.ones(n_heads[self.attention], 1)
         factors[number] = self.scale
 
@@ -79,6 +87,10 @@ class Sublayer:
     name: str
     scale: float = 0.0
 
+    def __post_init__(self) -> None:
+        require_text(name=self.name)
+        require_number(self.scale, "scale")
+
     def edits(self, pair: Pair) -> Edits:
         """See `Cause.edits`."""
         _require(self.name, dict.fromkeys(sublayers_of(pair), 1), "sublayers")
@@ -99,6 +111,10 @@ class Layer:
 
     name: str
     scale: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_text(name=self.name)
+        require_number(self.scale, "scale")
 
     def edits(self, pair: Pair) -> Edits:
         """See `Cause.edits`."""
@@ -132,12 +148,16 @@ class Feature:
     feature: int
     scale: float = 0.0
 
+    def __post_init__(self) -> None:
+        require_text(feed_forward=self.feed_forward)
+        require_number(self.scale, "scale")
+
     def edits(self, pair: Pair) -> Edits:
         """See `Cause.edits`."""
         n_features = features_of(pair)
         _require(self.feed_forward, n_features, "feed-forward features")
         width = n_features[self.feed_forward]
-        number = _within(self.feature, width, f"feature of {self.feed_forward}")
+        number = within(self.feature, width, f"feature of {self.feed_forward}")
         factors = torch.ones(width)
         factors[number] = self.scale
         return {f"{self.feed_forward}.activated": lambda x: x * factors.to(x)}
@@ -159,13 +179,17 @@ class Position:
     position: int
     scale: float = 0.0
 
+    def __post_init__(self) -> None:
+        require_text(attention=self.attention)
+        require_number(self.scale, "scale")
+
     def edits(self, pair: Pair) -> Edits:
         """See `Cause.edits`."""
         n_keys = keys_of(pair)
         _require(self.attention, n_keys, "softmax attention")
         if self.scale < 0:
             raise UsageError(f"The scale of a position must be 0 or more, but is {self.scale}.")
-        number = _within(self.position, n_keys[self.attention], f"position of {self.attention}")
+        number = within(self.position, n_keys[self.attention], f"position of {self.attention}")
         is_own = self.attention.endswith("self_attention")
         n_read = 0
 
@@ -209,6 +233,18 @@ class Patch:
     positions: Mapping[int, int] | None = None
     head: int | None = None
 
+    def __post_init__(self) -> None:
+        require_text(name=self.name)
+        other: object = self.other
+        if not isinstance(other, Trace):
+            raise UsageError(f"other must be a trace, but is {reprlib.repr(other)}.")
+        positions: object = self.positions
+        if positions is not None and not isinstance(positions, Mapping):
+            raise UsageError(
+                "positions must map positions of this sentence to those of the other, but is "
+                f"{reprlib.repr(positions)}."
+            )
+
     def edits(self, pair: Pair) -> Edits:
         """See `Cause.edits`."""
         _require(self.name, dict.fromkeys({*pair.shapes} & {*self.other}, 1), "tensors")
@@ -231,14 +267,14 @@ class Patch:
         if self.head is not None:
             if axes[0] != "head":
                 raise UsageError(f"{self.name} has no axis of heads: leave out head.")
-            head = _within(self.head, len(self.other[self.name]), f"head of {self.name}")
+            head = within(self.head, len(self.other[self.name]), f"head of {self.name}")
             heads = slice(head, head + 1)
         chosen = self.positions
         if chosen is None:
             chosen = {i: i for i in range(min(n_here, len(value)))}
         for here, there in chosen.items():
-            _within(here, n_here, f"position of {self.name}")
-            _within(there, len(value), f"position of {self.name} of the other trace")
+            within(here, n_here, f"position of {self.name}")
+            within(there, len(value), f"position of {self.name} of the other trace")
         return {self.name: _patched(value, chosen, axis + 1, heads)}
 
 
@@ -320,7 +356,12 @@ def source_readings(pair: Pair, position: int, scale: float = 0.0) -> list[Posit
         pair: the sentence.
         position: source position, from 0.
         scale: 0 = masked.
+
+    Raises:
+        UsageError: the position is not a whole number from 0, or the scale not a finite number.
     """
+    require_whole(position, "position", 0)
+    require_number(scale, "scale")
     has_cross = any("cross_attention" in name for name in pair.shapes)
     return [
         Position(attention=attention, position=position, scale=scale)
@@ -329,15 +370,41 @@ def source_readings(pair: Pair, position: int, scale: float = 0.0) -> list[Posit
     ]
 
 
+def require_causes(causes: object) -> None:
+    """Refuse a value that is not a list of changes.
+
+    Raises:
+        UsageError: names the value.
+    """
+    if not isinstance(causes, Sequence) or not all(map(_is_cause, causes)):
+        raise UsageError(
+            "causes must be a list of changes, such as [Layer(name=…)], but is "
+            f"{reprlib.repr(causes)}."
+        )
+
+
+def within(index: int, count: int, what: str) -> int:
+    """Refuse an index that is not a whole number from 0 and below `count`.
+
+    Raises:
+        UsageError: names the index, as `what`, and its value.
+    """
+    given: object = index
+    is_whole = isinstance(given, Integral) and not isinstance(given, bool)
+    if not is_whole or not 0 <= index < count:
+        raise UsageError(
+            f"The {what} must lie between 0 and {count - 1}, but is {reprlib.repr(index)}."
+        )
+    return index
+
+
+def _is_cause(value: object) -> bool:
+    return isinstance(value, Cause) and not isinstance(value, type)
+
+
 def _require(name: str, known: Mapping[str, int], what: str) -> None:
     if name not in known:
         if not known:
             raise UsageError(f"This model has no {what}.")
         near = get_close_matches(name, known, n=1, cutoff=0.0)
         raise UsageError(f"There are no {what} named {name}; did you mean {near[0]}?")
-
-
-def _within(number: int, count: int, what: str) -> int:
-    if not 0 <= number < count:
-        raise UsageError(f"The {what} must lie between 0 and {count - 1}, but is {number}.")
-    return number

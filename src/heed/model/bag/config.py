@@ -51,7 +51,7 @@ class BagConfig:
             )
 
     @property
-    def source_limit(self) -> None:
+    def length_limit(self) -> None:
         """No limit."""
         return None
 

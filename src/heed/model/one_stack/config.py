@@ -123,8 +123,8 @@ class OneStackConfig:
         return self.n_features or feature_count(self.key_width)
 
     @property
-    def source_limit(self) -> int | None:
-        """Most source tokens that the model can read; None = any number."""
+    def length_limit(self) -> int | None:
+        """Most tokens of a side, with its special ones; None = any number."""
         return self.max_positions if self.positions == "learned" else None
 
     def to_dict(self) -> dict[str, Any]:

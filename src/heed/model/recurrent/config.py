@@ -65,8 +65,8 @@ class RecurrentConfig:
         require_special_ids(self)
 
     @property
-    def source_limit(self) -> int | None:
-        """None: a recurrent model reads any number of source tokens."""
+    def length_limit(self) -> int | None:
+        """None: a recurrent model reads and writes any number of tokens."""
         return None
 
     def to_dict(self) -> dict[str, Any]:

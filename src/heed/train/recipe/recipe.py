@@ -153,6 +153,7 @@ def resolve(asked: Asked, facts: Facts = UNKNOWN) -> Recipe:
         sections={"model": family.config},
     )
     require_storable(recipe.decoding)
+    _require_positions(recipe)
     _require_memory(recipe)
     return recipe
 
@@ -221,6 +222,21 @@ def _against_vocabulary(asked: Asked, facts: Facts) -> list[str]:
     return mistakes
 
 
+def _require_positions(recipe: Recipe) -> None:
+    """Refuse a model with fewer learned positions than its training has tokens in a text."""
+    limit = recipe.model.length_limit
+    if limit is None:
+        return
+    needed, setting = recipe.text.context, "text.context"
+    if recipe.task == "translate":
+        needed, setting = recipe.data.max_length + 2, "data.max_length + 2 (language tag, end)"
+    if needed > limit:
+        raise ConfigError(
+            f"model.max_positions must be at least {setting}, which is {needed}, but is {limit}. "
+            f"Raise it, or lower {setting.partition(' ')[0]}."
+        )
+
+
 def _require_memory(recipe: Recipe) -> None:
     """Refuse a model that cannot be trained in this machine's memory, before it is allocated.
 
@@ -256,6 +272,6 @@ def max_source_tokens(recipe: Recipe, longest: int) -> int:
         longest: pieces of the longest training source.
     """
     most = max(MAX_SOURCE_TOKENS, recipe.decoding.max_length)
-    if recipe.model.source_limit is not None:
-        most = max(1, min(most, recipe.model.source_limit - 2))  # less a language tag and `<eos>`
+    if recipe.model.length_limit is not None:
+        most = max(1, min(most, recipe.model.length_limit - 2))  # less a language tag and `<eos>`
     return min(most, max(MIN_SOURCE_TOKENS, longest))

@@ -67,6 +67,7 @@ def make_reader(data: Prepared, recipe: Recipe) -> LineReader:
         target_lang=data.target_lang,
         target_langs=data.target_langs,
         max_source_tokens=_max_source_tokens(data, recipe),
+        length_limit=recipe.model.length_limit,
     )
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from heed.data.batch import Batch
-from heed.machine.seeds import derive_seed
+from heed.machine.seeds import derive_seed, seed_torch
 from heed.model.fast.products import rounded_products
 from heed.train.parallel.shard import idle_batches
 from heed.train.step.averages import average
@@ -109,7 +109,8 @@ def _add_gradients(trainer: Trainer, batches: list[Batch], n_tokens: int, n_part
     for place, parts in zip(trainer.group.places(), shares, strict=False):
         # Dropout depends on seed, step and place within the step alone: a resumed run needs no
         # random state, and which process computes a batch makes no difference.
-        torch.manual_seed(derive_seed(trainer.config.seed, "dropout", trainer.progress.step, place))
+        seed = derive_seed(trainer.config.seed, "dropout", trainer.progress.step, place)
+        seed_torch(seed, trainer.device)
         for part in parts:
             loss, nll = batch_losses(trainer, part)
             (loss / n_tokens).backward()  # type: ignore[no-untyped-call]

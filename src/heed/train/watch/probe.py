@@ -27,14 +27,14 @@ from heed.translate.whole import read_pair
 N_PAIRS = 16
 """Pairs of training and as many of dev: a gain (below) is nats, and known to a tenth of one."""
 
-MAX_TOKENS = 40
+MAX_TOKENS = 39
 """Longer pairs are left out: they would cost most of the time and say little more."""
 
 MIN_CHOICE = 4
 """Source tokens among which a head can be said to choose."""
 
 ROWS = 8
-"""Pairs computed at once: 8 × 40 × 32 000 logits are 41 MB."""
+"""Pairs computed at once: 8 × 39 × 32 000 logits are 40 MB."""
 
 IdPair = tuple[list[int], list[int]]
 
@@ -114,7 +114,10 @@ def choose_pairs(
         tag = reader.tag(one.target_lang or None)
         for i in _spread(len(one.src), 4 * N_PAIRS // len(dev_sets)):
             dev.append(read(one.src[i], one.tgt[i], tag))
-    return ProbePairs(train=_short(pairs), dev=_short(dev), has_tags=bool(reader.target_langs))
+    most = min(MAX_TOKENS, reader.max_whole_tokens)
+    return ProbePairs(
+        train=_short(pairs, most), dev=_short(dev, most), has_tags=bool(reader.target_langs)
+    )
 
 
 def probe(model: TorchNetwork, pairs: ProbePairs, special_ids: Mapping[str, int]) -> Probe:
@@ -276,9 +279,13 @@ def _with_other_sources(pairs: list[IdPair], others: list[IdPair], has_tags: boo
     return found
 
 
-def _short(pairs: list[IdPair]) -> list[IdPair]:
-    """`N_PAIRS` of the short pairs, evenly from all of them."""
-    fitting = [pair for pair in pairs if max(map(len, pair)) < MAX_TOKENS] or pairs[:1]
+def _short(pairs: list[IdPair], most: int) -> list[IdPair]:
+    """`N_PAIRS` of the pairs of at most `most` tokens a side, evenly from all of them."""
+
+    def length(pair: IdPair) -> int:
+        return max(map(len, pair))
+
+    fitting = [pair for pair in pairs if length(pair) <= most] or sorted(pairs, key=length)[:1]
     return [fitting[i] for i in _spread(len(fitting), N_PAIRS)]
 
 
