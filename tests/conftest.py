@@ -292,7 +292,12 @@ def small_run(small_corpus: Corpus) -> Run:
 
         usual = {} if training.get("parent") else SMALL
         asked = merge({**usual, "training": TRAINING}, {**settings, "training": training})
-        outcome = run_training(Asked(asked), corpus, out, report=report, should_stop=should_stop)
+        with pytest.MonkeyPatch.context() as patch:
+            # Measuring takes longer than such a run.
+            patch.setattr("heed.train.run.setup.measure_gflops", lambda device: 30.0)
+            outcome = run_training(
+                Asked(asked), corpus, out, report=report, should_stop=should_stop
+            )
         return outcome, events
 
     return run
