@@ -1,6 +1,7 @@
 """What a student learns from: the teacher's words, kept, in time, and nothing else by accident."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from heed.compress.distill import (
 )
 from heed.data.corpus import Corpus, DataConfig
 from heed.data.prepared import open_prepared
+from heed.data.readers import ParallelFiles
 from heed.disk.files import write_atomically
 from heed.errors import ConfigError, DataError, RunError
 from heed.train.recipe.asked import Asked
@@ -330,6 +332,11 @@ def test_a_teacher_of_both_directions_teaches_both_or_one(
     one = find_sources(teacher, translator, (), (), "de", config)
     assert {(pair.source_lang, pair.target_lang) for pair in one.pairs()} == {("xx", "de")}
     assert {pair.target_lang for pair in one.dev} == {"de"}
+    run = open_prepared(Corpus(train=()), teacher / "data")
+    odd = [*run.dev, replace(run.dev[0], target_lang="")]  # an older heed allowed this
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distill, "open_prepared", lambda *_: replace(run, dev=odd))
+        assert find_sources(teacher, translator, (), (), None, config).dev == run.dev
     text = tmp_path / "small.de"
     with pytest.raises(ConfigError, match="translates into xx, de: say which with --target-lang"):
         find_sources(teacher, translator, [str(text)], (), None, config)
@@ -337,3 +344,28 @@ def test_a_teacher_of_both_directions_teaches_both_or_one(
         find_sources(teacher, translator, [str(text)], (), "fr", config)
     found = find_sources(teacher, translator, [str(text)], (), "xx", config)
     assert next(found.pairs()).source_lang == "de"
+
+
+def test_development_pairs_without_a_language_have_that_of_a_teacher_of_one(
+    write_corpus: Callable[[Path], Corpus], settings: dict[str, Any], tmp_path: Path
+) -> None:
+    pairs = [("hund hund hund", "dnuh dnuh dnuh"), ("haus haus", "suah suah")]
+    names = str(tmp_path / "dev.1"), str(tmp_path / "dev.2")
+    for name, lines in zip(names, zip(*pairs, strict=True), strict=True):
+        Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    corpus = replace(write_corpus(tmp_path), dev=(ParallelFiles(files=names),))
+    run_training(Asked(settings), corpus, tmp_path / "run", report=lambda event: None)
+    translator, out = load(tmp_path / "run", device="cpu", threads=1), tmp_path / "student"
+    (tmp_path / "more.de").write_text("haus haus\nhund ein\n", encoding="utf-8")
+    for files in ([], [str(tmp_path / "more.de")]):
+        sources = sources_of(tmp_path / "run", translator, *files)
+        assert [(pair.src, pair.tgt) for pair in sources.dev] == pairs
+        assert {(pair.source_lang, pair.target_lang) for pair in sources.dev} == {("de", "xx")}
+    # An older heed had none to measure.
+    begin(out, {})
+    write_atomically(out / TEACHER / distill.SCORES, b"{}")
+    lesson = teach(translator, sources, out, time_s=None, started_at=0.0)
+    assert lesson
+    assert [pair.src for pair in read_dev(lesson)] == [src for src, _ in pairs]
+    assert lesson.dev == [["de", "xx"]]
+    assert lesson.scores["words_per_s"] > 0

@@ -16,6 +16,7 @@ from heed.data import progress
 from heed.data.corpus import Corpus, DataConfig, TextConfig
 from heed.data.fingerprint import file_facts, require_same
 from heed.data.labeled import prepare_labeled
+from heed.data.mono import Mono
 from heed.data.prepare import prepare
 from heed.data.prepared import Prepared
 from heed.data.readers import Pair, ParallelFiles
@@ -122,6 +123,23 @@ def test_no_sentence_of_dev_is_left_in_training_and_the_leak_is_told(tmp_path: P
     )
     assert stored(data) == numbered(20)
     assert data.report["leaks"] == {"train_in_dev": 2, "train_in_test": 0, "dev_in_test": 1}
+
+
+def test_sentences_drawn_for_dev_and_test_are_taken_out_of_text_in_one_language(
+    tmp_path: Path,
+) -> None:
+    pairs = numbered(60)
+    text = write(tmp_path, "mono.de", [*(tgt for _, tgt in pairs), "Etwas ganz anderes"])
+    corpus = Corpus(train=(plain(tmp_path, pairs),), mono=(Mono(file=text, language="de"),))
+    config = DataConfig(both_directions=True, test_size=4)
+    data = prepare(corpus, tmp_path / "data", config=config, tokenizer=CHARS, seed=1)
+    assert data.test
+    held_out = {side for pair in (*data.dev, *data.test) for side in (pair.src, pair.tgt)}
+    store = data.mono["de"]
+    kept = {data.src_vocab.decode(store.tgt(number).tolist()) for number in range(len(store))}
+    assert len(kept) == 61 - 3 - 4
+    assert not kept & held_out
+    assert data.report["mono"]["de"]["dropped"] == {"in_dev": 3, "in_test": 4}
 
 
 def test_every_pair_of_a_dirty_corpus_is_accounted_for(tmp_path: Path) -> None:
@@ -356,6 +374,29 @@ def test_a_source_is_tagged_with_its_language_when_there_are_several(tmp_path: P
     tags = [data.train.src(index)[0] for index in range(len(data.train))]
     assert tags == [data.src_vocab.language_id("de")] * 20 + [data.src_vocab.language_id("fr")] * 30
     assert [pair.target_lang for pair in data.dev] == ["fr"]
+
+
+@pytest.mark.parametrize("role", ["dev", "test"])
+@pytest.mark.parametrize(("language", "words"), [("", "an unknown language"), ("it", "it")])
+def test_held_out_pairs_in_a_language_that_is_not_learned_are_refused(
+    tmp_path: Path, role: str, language: str, words: str
+) -> None:
+    french = [(f"word {n}", f"le mot {n}") for n in range(30)]
+    train = [plain(tmp_path, numbered(30)), plain(tmp_path, french, "b", target_lang="fr")]
+    good = plain(tmp_path, [("some more", "un peu plus")], "good", target_lang="fr")
+    bad = plain(tmp_path, [("some more", "di più")], "bad", target_lang=language)
+    match = rf"bad\.{language} must be translations into .* \(de, fr\), but {words} is none of them"
+    with pytest.raises(ConfigError, match=match):
+        run(tmp_path, train, **{role: [good, bad]})
+    assert run(tmp_path, train, **{role: [good]})
+    # A model of one language needs no names.
+    assert run(tmp_path, train[:1], **{role: [bad]}, out="one")
+
+
+def test_held_out_pairs_of_both_directions_are_in_the_two_languages(tmp_path: Path) -> None:
+    dev = plain(tmp_path, [("ancora", "noch")], "dev", source_lang="it")
+    with pytest.raises(ConfigError, match=r"dev\.de must be .* \(de, en\), but it is none of them"):
+        run(tmp_path, [plain(tmp_path, numbered(30))], dev=[dev], both_directions=True)
 
 
 def test_the_vocabulary_keeps_chinese_characters_apart_unless_told(tmp_path: Path) -> None:

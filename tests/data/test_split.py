@@ -56,6 +56,14 @@ def test_pairs_tied_through_others_stay_together() -> None:
         assert parts.tolist() == [TRAIN, TRAIN, TRAIN, DEV]
 
 
+def test_a_knot_too_large_for_test_is_left_for_dev() -> None:
+    # The first two pairs share a source.
+    src, tgt = keys(1, 1, 2), keys(1, 2, 3)
+    for seed in range(10):
+        parts = split(src, tgt, dev_size=2, test_size=1, seed=seed)
+        assert parts.tolist() == [DEV, DEV, TEST]
+
+
 def test_a_sentence_with_many_translations_stays_in_training_while_there_is_a_choice() -> None:
     src = keys(*[1] * 50, *range(2, 52))
     tgt = keys(*range(1, 101))

@@ -67,6 +67,12 @@ def test_parts_with_text_are_translated_and_all_others_copied(ending: str) -> No
         assert (part != before) == is_text
 
 
+def test_the_parts_of_a_document_may_have_numbers() -> None:
+    parts: dict[str, str | bytes] = {"word/document2.xml": DOCX, "word/footnotes2.xml": DOCX}
+    document = open_archive("a.docx", archive(parts), "docx")
+    assert [segment.text for segment in document.segments] == ["a b", "a b"]
+
+
 def test_spans_of_opendocument_stand_among_words_and_line_breaks_part_them() -> None:
     document = open_archive("a.odt", archive(PARTS["odt"]), "odt")
     assert [segment.text for segment in document.segments] == ["a b c", "d", "e"]

@@ -37,6 +37,7 @@ def test_joining_unchanged_segments_gives_the_file(page: str) -> None:
         "---\ntitle: x\n---\n",
         "```py\na = b\n\nc\n```\n",
         "> ~~~\n> a\n> ~~~\n",
+        "~~~ a `b`\nc\n~~~\n",
         "\n    code here\n    more\n",
         "[ref]: http://a.b 'title'\n",
         "<script>\na b\n</script>\n",
@@ -49,6 +50,12 @@ def test_joining_unchanged_segments_gives_the_file(page: str) -> None:
 def test_what_is_no_text_is_kept(page: str) -> None:
     assert texts(page) == []
     assert texts(page + "\nafter") == ["after"]
+
+
+def test_a_line_that_begins_with_code_is_no_fence() -> None:
+    page = "```inline``` text\n\nafter\n"
+    assert texts(page) == ["inline text", "after"]
+    assert shout(page) == "```inline``` TEXT\n\nAFTER\n"
 
 
 def test_a_rule_at_the_beginning_opens_no_front_matter() -> None:

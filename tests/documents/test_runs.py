@@ -127,6 +127,46 @@ def test_translated_runs_keep_what_is_no_text_in_its_order(runs: list[list[str]]
     assert skeleton(done) == skeleton(wanted)
 
 
+INDENTED = """<w:document>
+  <w:p>
+    <w:pPr/>
+    <w:r>
+      <w:t xml:space="preserve">a </w:t>
+    </w:r>
+    <w:r>
+      <w:rPr>
+        <w:b/>
+      </w:rPr>
+      <w:t>blue</w:t>
+    </w:r>
+    <w:r>
+      <w:rPr>
+        <w:b/>
+        <w:noProof/>
+      </w:rPr>
+      <w:t xml:space="preserve"> </w:t>
+      <w:t>shirt</w:t>
+    </w:r>
+    <w:r>
+      <w:t xml:space="preserve"> is here</w:t>
+    </w:r>
+  </w:p>
+</w:document>
+"""
+
+
+def test_white_space_between_elements_means_nothing() -> None:
+    assembly = split_runs(INDENTED, "w")
+    assert texts(INDENTED) == ["a blue shirt is here"]
+    assert assembly.join(unchanged(assembly.segments)) == INDENTED
+    done = assembly.join(backwards(assembly.segments))
+    assert done.startswith("<w:document>\n  <w:p>\n    <w:pPr/>\n    <w:r>\n      <w:t ")
+    assert done.endswith("</w:r>\n  </w:p>\n</w:document>\n")
+    assert re.sub(r">\s+<", "><", done.strip()) == paragraph(
+        run("here is "), run("shirt blue", BOLD), run(" a")
+    )
+
+
 def test_tracked_formats_within_a_format_are_kept() -> None:
     changed = "<w:b/><w:rPrChange><w:rPr><w:i/></w:rPr></w:rPrChange>"
     part = paragraph(run("a b c "), run("d", changed))

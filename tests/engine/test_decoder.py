@@ -305,6 +305,7 @@ def test_each_prompt_goes_on_as_it_does_alone(
         """The same model without `start_from`."""
 
         start, step, extend, select = model.start, model.step, model.extend, model.select
+        length_limit = model.length_limit
 
     def texts(model: Any, rows: list[int], n_new: int) -> list[list[tuple[list[int], float]]]:
         chosen = DecodeOptions(

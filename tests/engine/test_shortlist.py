@@ -252,6 +252,7 @@ def test_lists_come_back_from_arrays() -> None:
         ({"offsets": [0] * 51 + [1], "ids": [70]}, "ids must be target ids from 0 to 69"),
         ({"always": [3, 3]}, "always must be ascending, and not empty"),
         ({"always": []}, "always must be ascending, and not empty"),
+        ({"offsets": [0] * 51 + [2], "ids": [3, 3]}, "not hold ids of always, but 2 of them"),
         ({"rest": np.array([1e9], np.float32)}, "rest must be a number from"),
         ({"rest": np.array([np.nan], np.float32)}, "rest must be a number from"),
         ({"rest": np.empty(0, np.float32)}, "rest must be a number from"),

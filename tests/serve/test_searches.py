@@ -86,6 +86,8 @@ def test_a_beginning_may_be_given_as_ids(serve: Serve, en_de: str) -> None:
         ({"prefix_ids": [99999]}, 400, "prefix_ids must hold ids of pieces of text"),
         ({"options": {"beam_size": 65}}, 400, "options.beam_size must be at most 64"),
         ({"options": {"beams": 2}}, 400, "beams is not a decoding option"),
+        ({"options": {"target_lang": "de"}}, 400, "target_lang is not a decoding option"),
+        ({"options": {"max_bytes": 1 << 40}}, 400, "max_bytes is not a decoding option"),
         ({"text": " "}, 400, "must be a sentence, but is blank"),
     ],
 )

@@ -378,6 +378,11 @@ def test_words_scores_and_alignments_are_the_translators_own(using: Using, en_de
         )
         assert await service.score(text, "a b", direction) == plain.score([text], ["a b"])[0]
         assert await service.align(text, "a b", direction) == plain.align(text, "a b")
+        # Its language is that of the text, not of the longer translation.
+        german = "Ein Mann fährt mit seinem Fahrrad durch die Stadt, zwei Hunde laufen mit."
+        for call in (service.score, service.align):
+            assert await call("A man rides a bike.", german, Direction(target="de"))
+        assert await service.next_words("A man rides a bike.", german, Direction(target="de"), k=1)
         with pytest.raises(Refusal, match="is in German already"):
             await service.score(SENTENCES[3], SENTENCES[3], Direction(target="de"))
 

@@ -1,6 +1,9 @@
 """The inside of a served model over HTTP: the numbers are those of a trace in Python."""
 
+from typing import Any
+
 import numpy as np
+import pytest
 from tests.serve.conftest import Serve
 
 from heed.serve.settings import Inside, Limits, Listen
@@ -23,6 +26,28 @@ def test_a_trace_over_http_is_that_of_python(serve: Serve, en_de: str) -> None:
     several = client.get(f"/api/v1/trace/{answer['id']}?{query}").content
     expected = np.concatenate([each.ravel() for each in trace.named("attention.weights").values()])
     np.testing.assert_array_equal(np.frombuffer(several, "<f2"), expected.astype("<f2"))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"target_lang": "de"}, "target_lang is not a decoding option"),
+        ({"steps": True}, "steps is not a decoding option"),
+        ({"beam_size": 1000}, "options.beam_size must be at most 64 in a request"),
+        ([], "options must be an object"),
+    ],
+)
+def test_options_that_no_client_may_set_are_refused(
+    serve: Serve, en_de: str, options: Any, words: str
+) -> None:
+    client = serve(en_de)
+    answer = client.post("/api/v1/trace", json=ASKED | {"options": options})
+    assert answer.status_code == 400, answer.text
+    assert words in answer.json()["error"]["sentence"]
+    traced = client.post("/api/v1/trace", json=ASKED).json()["id"]
+    answer = client.post(f"/api/v1/trace/{traced}/edit", json={"changes": [], "options": options})
+    assert answer.status_code == 400, answer.text
+    assert words in answer.json()["error"]["sentence"]
 
 
 def test_a_given_translation_is_traced(serve: Serve, en_de: str) -> None:

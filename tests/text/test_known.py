@@ -1,7 +1,10 @@
 """`KnownWords`: names that a model cannot know, and words that it can."""
 
+import json
+import math
 import re
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,6 +116,36 @@ def test_it_is_written_and_read(known: KnownWords) -> None:
     for broken in (b"", b"{}\n1234", known.to_bytes()[:-1], b"\xff\n"):
         with pytest.raises(FormatError, match=r"words\.dat is not in heed's format"):
             KnownWords.from_bytes(broken, "words.dat")
+
+
+@pytest.mark.parametrize(
+    ("facts", "body"),
+    [
+        ({"n_words": -1}, b""),
+        ({"n_words": 1 << 70}, b""),
+        ({"n_words": 1}, bytes(7)),
+        ({"n_words": 1}, bytes(9)),
+        ({"n_words": math.inf}, b""),
+        ({"limits": {"least": math.inf, "ratio": 1}}, bytes(8)),
+    ],
+    ids=str,
+)
+def test_numbers_that_do_not_fit_are_refused(
+    known: KnownWords, facts: dict[str, Any], body: bytes
+) -> None:
+    right = {**json.loads(known.to_bytes().partition(b"\n")[0]), "n_words": 1}
+    assert len(KnownWords.from_bytes(_file_of(right, bytes(8)), "words.dat").hashes) == 1
+    with pytest.raises(FormatError, match=r"words\.dat is not in heed's format"):
+        KnownWords.from_bytes(_file_of(right | facts, body), "words.dat")
+
+
+def _file_of(facts: dict[str, Any], body: bytes) -> bytes:
+    return json.dumps(facts).encode() + b"\n" + body
+
+
+def test_a_header_nested_too_deeply_is_refused() -> None:
+    with pytest.raises(FormatError, match=r"words\.dat is not in heed's format"):
+        KnownWords.from_bytes(b"[" * 100_000 + b"\n", "words.dat")
 
 
 @given(st.text())

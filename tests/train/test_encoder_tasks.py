@@ -460,6 +460,11 @@ def test_a_bag_stops_after_a_few_epochs_unless_steps_are_given() -> None:
     assert training.max_steps == 600  # six times a hundred batches
     asked = Asked({"task": "classify", "training": {"max_steps": 7}})
     assert resolve(asked, facts).training.max_steps == 7
+    asked = Asked({"task": "classify", "training": {"batch_tokens": 1024}})
+    training = resolve(asked, facts).training
+    # Six times the marked tokens, in batches of the size that was asked for.
+    assert training.max_steps == round(6 * 1.6 * 174_000 / 1024)
+    assert (training.first_batch_tokens, training.batch_tokens) == (1024, 1024)
 
 
 @pytest.mark.parametrize(("n_labels", "width"), [(2, 4), (5, 8), (60, 64), (5000, 64)])

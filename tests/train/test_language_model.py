@@ -190,6 +190,14 @@ def test_rows_are_filled_up_alone(model: LanguageModel) -> None:
     assert together[2] == model.generate(["", "who", prompts[2]], **options)[2]
 
 
+@pytest.mark.parametrize("sample", [True, False])
+def test_many_prompts_of_unequal_length_are_continued(model: LanguageModel, sample: bool) -> None:
+    prompts = [VERSE[:60], *("a" * n for n in range(1, 10))]  # the first one fills its context
+    together = model.generate(prompts, length=60, sample=sample)
+    assert together[0] == model.generate(prompts[:1], length=60, sample=sample)[0]
+    assert together[1] == model.generate(["", "a"], length=60, sample=sample)[1]
+
+
 @pytest.mark.parametrize("length", [10, 200])
 def test_a_text_ends_where_no_token_is_allowed(model: LanguageModel, length: int) -> None:
     kept = stream_ids(model.vocab, ["abcd"])[0]

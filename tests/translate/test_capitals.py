@@ -7,10 +7,13 @@ from tests.translate.test_protect import SENTENCES, check, make_translator
 
 from heed.text.extend import with_controls
 from heed.text.letter_case import upper
-from heed.text.protected import Rules
+from heed.text.protected import Rules, find_spans
 from heed.text.slots import SLOT_PIECES
 from heed.text.vocab import train_vocab
 from heed.translate.lines import Line
+from heed.translate.protect import Draft, with_spans
+from heed.translate.result import Translation
+from heed.translate.source import make_source
 from heed.translate.translator import Translator
 
 SMALL = "The dog sleeps on the house"
@@ -64,6 +67,20 @@ def _upper_around(text: str, spans: list[str]) -> list[str]:
             before, _, after = text.partition(span)
             return [*_upper_around(before, spans), span, *_upper_around(after, spans)]
     return [upper(text)]
+
+
+def test_the_guessed_place_of_a_span_is_behind_letters_that_have_grown() -> None:
+    line, rules = "the big street %s", Rules.default()
+    source = make_source(line, find_spans(line, rules), rules, None, in_capitals=True)
+    tokens = ["▁die", "▁große", "▁Straße"]
+    draft = Draft(source=source, text="die große Straße", marks=(), tokens=tokens)
+    read = ["▁the", "▁big", "▁street", "▁%s"]
+    written = Translation(text="", token_scores=[0.0] * 3, source_tokens=read)
+    found = with_spans(draft, written, None)
+    (doubt,) = found.doubts
+    assert doubt.kind == "span_moved"
+    assert "GROSSE" in found.text.partition("%s")[0]
+    assert found.text[doubt.start : doubt.end] == "%s"
 
 
 def test_nothing_protected_may_be_in_capitals(translator: Translator) -> None:

@@ -1,5 +1,6 @@
 """Every protected span of a source stands in its translation once, whatever the model writes."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,10 @@ from heed.text.normalize import normalize
 from heed.text.protected import Rules, find_spans, with_things
 from heed.text.slots import SLOT_PIECES
 from heed.text.vocab import Vocab, train_vocab
+from heed.translate.assembly import filled
+from heed.translate.lines import Line
 from heed.translate.protect import Draft, links_of, restore
+from heed.translate.result import Doubt, Translation
 from heed.translate.source import make_source
 from heed.translate.translator import Translator
 
@@ -162,6 +166,78 @@ def test_spans_survive_a_model_with_slots(
     slotted: Translator, way: str, sources: list[str]
 ) -> None:
     require_kept(slotted, sources, **WAYS[way])
+
+
+@pytest.mark.parametrize("line", ["Two dogs. <b>{}</b> A man", "<b>{}</b>", "42 {}"])
+def test_a_cut_line_has_an_alignment_of_all_its_parts(plain: Translator, line: str) -> None:
+    line = line.format("The dog sleeps on the house. " * 80)
+    (found,) = plain.translate([line], alignment=True, beam_size=1)
+    assert found.status == "split"
+    assert found.alignment is not None
+    assert len(found.alignment) == len(found.tokens)
+    assert {len(row) for row in found.alignment} == {len(found.source_tokens)}
+    assert len(found.tokens) <= len(found.token_scores) <= len(found.tokens) + 1
+    (number,) = plain.translate(["42"], alignment=True)
+    assert number.alignment == [[1.0]]
+
+
+def test_what_is_wrong_with_texts_of_messages_is_told(vocab: Vocab) -> None:
+    message, other = "{n, plural, one {sleeps} other {run}}", "{g, select, other {cats}}"
+    line = f"The dog {message} and {other} run"
+    (chunk,) = make_translator(vocab, 0).reader.parts(Line(line), 0, [])
+    text = f"Hund {message} und {other} weg"
+
+    def doubt(kind: str, start: int, end: int) -> Doubt:
+        return Doubt(kind=kind, sentence=kind, start=start, end=end)
+
+    places = {"before": (0, 4), "message": (5, 5 + len(message)), "inside": (7, 9)}
+    places |= {"across": (2, 20), "between": (text.index("und"), text.index("und") + 3)}
+    places |= {"behind": (len(text) - 3, len(text)), "all": (0, len(text))}
+    numbers = Doubt(kind="numbers", sentence="numbers")
+    doubts = (*(doubt(kind, *place) for kind, place in places.items()), numbers)
+    behind = replace(doubts[5], start=places["behind"][0] - 5, end=places["behind"][1] - 5)
+    second = Translation(text=text[5:], doubts=(behind,))
+    outer = Translation(text=text, doubts=doubts, confidence=0.9, alternatives=(second,))
+    loop = doubt("loop", 0, 15)
+    done = [
+        outer,
+        Translation(
+            text="schläft schläft", status="max_length", confidence=0.2, doubts=(loop, numbers)
+        ),
+        Translation(text="rennen", confidence=0.5, status="split"),
+        Translation(text="es", confidence=0.7),
+    ]
+    found = filled(chunk, iter(done))
+    new = "{n, plural, one {schläft schläft} other {rennen}}"
+    assert found.text == f"Hund {new} und {{g, select, other {{es}}}} weg"
+    assert (found.status, found.confidence) == ("max_length", 0.2)
+    told = {each.kind: each for each in found.doubts}
+    assert len(told) == len(found.doubts) == len(doubts) + 1
+    for kind, wanted in {
+        "before": "Hund",
+        "message": new,
+        "inside": new,
+        "across": f"nd {new}",
+        "between": "und",
+        "behind": "weg",
+        "all": found.text,
+    }.items():
+        assert found.text[told[kind].start : told[kind].end] == wanted
+    assert told["numbers"] == numbers
+    assert told["loop"] == replace(loop, start=None, end=None)
+    (second,) = found.alternatives
+    assert second.text == found.text[5:]
+    assert (second.status, second.confidence) == ("max_length", None)
+    assert second.text[second.doubts[0].start : second.doubts[0].end] == "weg"
+
+
+def test_a_text_that_breaks_its_message_is_not_told_about(vocab: Vocab) -> None:
+    line = "{n, plural, one {sleeps} other {run}}"
+    (chunk,) = make_translator(vocab, 0).reader.parts(Line(line), 0, [])
+    wrong = Translation(text="}", status="max_length", confidence=0.1)
+    found = filled(chunk, iter([Translation(text=line), wrong, wrong]))
+    assert (found.text, found.status, found.confidence) == (line, "ok", None)
+    assert [each.kind for each in found.doubts] == ["untranslated"]
 
 
 def restored(line: str, written: str, names: tuple[str, ...] = ()) -> str:

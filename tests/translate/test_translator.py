@@ -572,6 +572,27 @@ def test_parts_are_joined_as_their_script_does(left: str, right: str, joined: st
     assert found.score == -1.0
 
 
+def test_joined_parts_have_a_score_and_a_row_for_each_token() -> None:
+    parts = [
+        Translation(
+            text=text,
+            tokens=list(text),
+            token_scores=[-0.1, -0.2, -0.3],
+            source_tokens=["s", "t"],
+            alignment=alignment,
+        )
+        for text, alignment in (("ab", None), ("cd", [[0.5, 0.5], [0.0, 1.0]]))
+    ]
+    found = join_parts(parts)
+    assert found.tokens == [*"abcd"]
+    # The end of the first part is no token of the line.
+    assert found.token_scores == [-0.1, -0.2, -0.1, -0.2, -0.3]
+    assert found.alignment == [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0.5, 0.5], [0, 0, 0, 1]]
+    assert "eos" in found._repr_html_()
+    unscored = join_parts([replace(parts[0], token_scores=[]), parts[1]])
+    assert unscored.token_scores == []
+
+
 def test_a_part_with_fewer_readings_repeats_its_last() -> None:
     one = Translation(text="a", alternatives=(Translation(text="b"),))
     two = Translation(text="x")

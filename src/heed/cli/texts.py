@@ -11,6 +11,7 @@ import click
 
 from heed.cli.command import Session, Text, Threads, as_one, command, options
 from heed.cli.models import checked_search, find_model
+from heed.cli.score import require_one_stdin
 from heed.cli.terminal import echo
 from heed.data.lines import STDIN, read_lines
 from heed.errors import DataError, UsageError
@@ -106,8 +107,7 @@ def generate(
     end is read. The model was trained with heed train --task lm.
     """
     given = _checked(search)
-    if prompts.count(STDIN) > 1:
-        raise UsageError("Standard input (-) can be read once, but is given twice.")
+    require_one_stdin(*prompts)
     arguments = opening.arguments()
     texts = ["\n".join(read_lines(STDIN)) if text == STDIN else text for text in prompts or ("",)]
     from heed.translate.language_model import load_language_model

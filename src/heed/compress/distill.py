@@ -239,16 +239,20 @@ def find_sources(
         )
     source = next((lang for lang in (translator.source_lang, *languages) if lang != target), "")
     run = open_prepared(Corpus(train=()), teacher / DATA) if _is_run(teacher) else None
-    dev = [pair for pair in run.dev if not target or pair.target_lang == target] if run else []
+    into = Pair("", "", source_lang=source, target_lang=target)
+    wanted = (target,) if target else languages
+    named = [pair for pair in run.dev if not wanted or pair.target_lang in wanted] if run else []
+    dev = _of_one_language(run.dev, into) if run and target and not languages else named
     if dev_files:
         given = (read_parallel(*two) for two in zip(dev_files[::2], dev_files[1::2], strict=True))
-        dev = [
+        dev = named = [
             replace(pair, source_lang=source, target_lang=target)
             for pair in chain.from_iterable(given)
         ]
     if files:
-        into = Pair("", "", source_lang=source, target_lang=target)
-        found = Sources(pairs=lambda: _lines(files, into, dev, config), dev=dev)
+        # Not `dev`: a lesson that an older heed began must go on with the same lines. Preparing
+        # the student's corpus leaves out all that are in `dev`.
+        found = Sources(pairs=lambda: _lines(files, into, named, config), dev=dev)
     else:
         assert run
         is_all = not target or not languages
@@ -376,6 +380,16 @@ def _is_run(teacher: Path) -> bool:
     return (teacher / DATA / REPORT_FILE).exists()
 
 
+def _of_one_language(dev: Iterable[Pair], into: Pair) -> list[Pair]:
+    """The pairs with the languages of `into`, or with none, which get these."""
+    source, target = into.source_lang, into.target_lang
+    return [
+        pair if pair.target_lang else replace(pair, source_lang=source, target_lang=target)
+        for pair in dev
+        if pair.target_lang in ("", target)
+    ]
+
+
 def _learned(run: Prepared, translator: Translator, target_lang: str) -> Iterator[Pair]:
     """The teacher's training pairs, shuffled, because there may not be time for all."""
     vocab, store = run.src_vocab, run.train
@@ -413,7 +427,8 @@ def _lines(
 def _scores(translator: Translator, dev: list[Pair], folder: Path) -> dict[str, float]:
     """The teacher's scores, measured once and then read from a file."""
     path = folder / SCORES
-    if not path.exists():
+    # An older heed may have left out all of these pairs, and measured nothing.
+    if not path.exists() or (dev and not parse_json(read_bytes(path), path)):
         write_atomically(path, to_json(measure(translator, dev) if dev else {}))
     return parse_json(read_bytes(path), path)
 

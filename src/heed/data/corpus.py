@@ -113,7 +113,7 @@ def tagged_languages(
 
     Raises:
         ConfigError: both directions are wanted, but one vocabulary for both is not, or a file's
-            languages are unknown.
+            languages are unknown; or dev or test pairs are in a language without a tag.
     """
     languages = [*known, *(part.target_lang for part in corpus.train)]
     if config.both_directions:
@@ -143,7 +143,32 @@ def tagged_languages(
             f"{unknown or 'a file'} must have a target language, as other files do. Set it with "
             "--source-lang and --target-lang."
         )
-    return found if known or len(found) > 1 else ()
+    tags = found if known or len(found) > 1 else ()
+    if tags:
+        _require_tagged((*corpus.dev, *corpus.test), tags, both=config.both_directions)
+    return tags
+
+
+def _require_tagged(parts: Iterable[ParallelFiles], tags: tuple[str, ...], *, both: bool) -> None:
+    """Refuse pairs in a language that the model does not translate into.
+
+    Args:
+        parts: dev and test files.
+        tags: the languages that it translates into.
+        both: each pair is used in both directions.
+
+    Raises:
+        ConfigError: names the file.
+    """
+    for part in parts:
+        for language in (part.target_lang, part.source_lang) if both else (part.target_lang,):
+            if language not in tags:
+                raise ConfigError(
+                    f"{names_of([part])} must be translations into one of the languages that the "
+                    f"model learns ({', '.join(tags)}), but {language or 'an unknown language'} is "
+                    "none of them. End the file's name with its language, as in dev."
+                    f"{tags[0]}, or leave the file out."
+                )
 
 
 def names_of(parts: Iterable[ParallelFiles]) -> str:

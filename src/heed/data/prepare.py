@@ -181,12 +181,11 @@ def _write_all(
     languages = tagged_languages(corpus, config, tokenizer, base[0].languages if base else ())
     dev, dev_reading = _held_out(corpus.dev)
     test, test_reading = _held_out(corpus.test)
-    rules = [shared_with(pairs, name) for pairs, name in ((dev, "dev"), (test, "test")) if pairs]
     cleaning = CleanReport()
     # A temporary name, so that no file of the user is overwritten or removed.
     spool = temporary_beside(directory / SPOOL_FILE)
     try:
-        facts = _spool(corpus, spool, config, rules, cleaning, report)
+        facts = _spool(corpus, spool, config, _not_held_out(dev, test), cleaning, report)
         parts = _split(facts, config, seed, cleaning, needs_dev=not dev, needs_test=not test)
         kept = Spool(spool, parts)
         dev, test = dev or list(kept.pairs(DEV)), test or list(kept.pairs(TEST))
@@ -197,6 +196,7 @@ def _write_all(
         write_vocabs(directory, vocabs)
         if has_words := tokenizer.slots and (base is None or bool(tokenizer.vocab_from)):
             _write_words(kept, directory, config)
+        rules = _not_held_out(dev, test)  # by now also the sentences that were drawn
         mono = write_mono(
             corpus.mono, directory, vocabs[0], config, rules, config.max_length, report
         )
@@ -227,6 +227,11 @@ def _write_all(
             "target_size": vocabs[1].size,
         },
     }
+
+
+def _not_held_out(dev: list[Pair], test: list[Pair]) -> list[Rule]:
+    """Rules against text that shares a sentence with dev or test."""
+    return [shared_with(pairs, name) for pairs, name in ((dev, "dev"), (test, "test")) if pairs]
 
 
 def _write_held_out(

@@ -4,7 +4,8 @@ A pair is represented by one number a sentence; see `sentence_key`.
 """
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,13 +56,16 @@ def split(
     random = np.random.Generator(np.random.Philox(key=np.array([seed, 0], dtype=np.uint64)))
     shuffled = random.permutation(len(sizes))
     large_last = np.argsort(np.where(sizes <= _LARGEST_KNOT, 0, sizes)[shuffled], kind="stable")
-    drawn = map(int, shuffled[large_last])
+    drawn: Iterator[int] = map(int, shuffled[large_last])
     for part, wanted in ((TEST, test_size), (DEV, dev_size)):
-        count = 0
+        count, too_large = 0, array("i")
         while count < wanted and (knot := next(drawn, None)) is not None:
             if count + sizes[knot] <= wanted:
                 parts[members[starts[knot] : starts[knot] + sizes[knot]]] = part
                 count += int(sizes[knot])
+            else:
+                too_large.append(knot)
+        drawn = chain(too_large, drawn)  # they may fit into the next part
     return parts
 
 

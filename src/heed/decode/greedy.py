@@ -109,8 +109,10 @@ def greedy_search(
         if task.is_wanted is not None:
             is_dropped = ~task.is_wanted(rows.sources)
             is_out, must_leave = is_over | is_dropped, bool(is_dropped.any())
-        if is_out.any():
-            rows.is_live &= ~is_out
+        rows.is_live &= ~is_out
+        # No position and no random number is there for a row beyond its limit.
+        must_leave |= bool((~rows.is_live & (rows.limits <= number)).any())
+        if is_out.any() or must_leave:
             stay = rows.is_live.nonzero()[0]
             if must_leave or len(stay) <= (1 - _LEAVE_SHARE) * len(rows.sources):
                 rows, last = rows.select(stay), last[stay]

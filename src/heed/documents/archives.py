@@ -70,7 +70,8 @@ Splitter = Callable[[str], Content]
 
 ARCHIVE_FORMATS: dict[str, tuple[re.Pattern[str], Splitter]] = {
     "docx": (
-        re.compile(r"word/(?:document|header\d*|footer\d*|footnotes|endnotes)\.xml"),
+        # Some editors number every part, as in `document2.xml`.
+        re.compile(r"word/(?:document|header|footer|footnotes|endnotes)\d*\.xml"),
         lambda text: split_runs(text, "w"),
     ),
     "pptx": (

@@ -27,7 +27,8 @@ _PREFIX = re.compile(
 )
 _NOTE = re.compile(r"\]:[ \t]+\Z")
 _LIST_MARK = re.compile(r"[-*+]|\d[.)]")
-_FENCE = re.compile(r"(`{3,}|~{3,})")
+# A line with more backticks behind the first ones begins with code among words.
+_FENCE = re.compile(r"(`{3,}+(?!.*`)|~{3,})")
 _KEPT_HTML = re.compile(r"<(script|style|pre|textarea|!--)", re.I)
 _DEFINITION = re.compile(r"\[([^\[\]]+)\]:\s*\S+")
 _DELIMITER_ROW = re.compile(r"[|:\- \t]*-[|:\- \t]*\Z")

@@ -2,7 +2,7 @@
 
 The runs with the most common format of a paragraph are its plain text. Other runs, links and
 bookmarks move among the words as tags do (`inline.py`). A tab, a line break, a field or a picture
-separates texts, between runs and within one.
+separates texts, between runs and within one. White space between elements means nothing.
 
 Source: ECMA-376, part 1, sections 17.3 (WordprocessingML) and 21.1.2 (DrawingML).
 """
@@ -27,10 +27,13 @@ from heed.translate.result import Translation
 _BEGIN, _END = "\ufdd0", "\ufdd1"
 _EMPTY_RUN = _BEGIN + _END
 _ILLEGAL = re.compile(f"[{_BEGIN}{_END}]|{NO_XML_CHARACTER.pattern}")
-# Differences that do not change the look: editing sessions, languages, marks of the spell checker.
+_WHITE_SPACE = " \t\r\n"
+# Differences that do not change the look: editing sessions, languages, marks of the spell checker,
+# and indents.
 _INVISIBLE = re.compile(
     r'\s+(?:w:rsid\w*|lang|altLang|dirty|err|noProof|smtClean)="[^"]*"'
     r"|<w:(?:lang|noProof)\b[^<>]*/>"
+    r"|(?<=>)\s+(?=<)"
 )
 _MOVED = frozenset(
     "hyperlink bookmarkStart bookmarkEnd commentRangeStart commentRangeEnd smartTag".split()  # noqa: SIM905
@@ -104,7 +107,24 @@ def split_runs(text: str, prefix: str) -> Assembly:
         raise DataError("The document has U+FDD0 or U+FDD1, which are not characters. Remove them.")
     tokens = read_tokens(text, is_xml=True)
     structure(text, tokens, replace(_RULES, is_xml=True))
-    return _Parts(text, tokens, prefix).assembly
+    return _Parts(text, _with_indents(tokens, f"{prefix}:t"), prefix).assembly
+
+
+def _with_indents(tokens: list[Token], holder: str) -> list[Token]:
+    """Append white space to the tag before it, unless it is in a `holder`, which holds text."""
+    joined: list[Token] = []
+    opened: list[str] = []
+    for token in tokens:
+        is_indent = token.kind == "text" and not token.raw.strip(_WHITE_SPACE)
+        if is_indent and opened[-1:] != [holder] and joined and joined[-1].kind != "text":
+            joined[-1] = replace(joined[-1], raw=joined[-1].raw + token.raw)
+            continue
+        joined.append(token)
+        if token.kind == "open":
+            opened.append(token.name)
+        elif token.kind == "close":
+            opened.pop()
+    return joined
 
 
 class _Parts:
@@ -196,13 +216,15 @@ class _Parts:
 
     def _end_line(self, end: int) -> None:
         if self._start is not None:
-            raw = self._text[self._start : end]
+            whole = self._text[self._start : end]
+            raw = whole.rstrip(_WHITE_SPACE)
             line = _merged(self._line)
             if any(isinstance(item, _Run) for item in line):
                 after = self._heads[-1] if self._is_inside else ""
                 self.assembly.add(_line(line, raw, self._before, after))
             else:
                 self.assembly.keep(raw)
+            self.assembly.keep(whole[len(raw) :])
         self._line, self._start, self._before, self._is_inside = [], None, "", False
 
 

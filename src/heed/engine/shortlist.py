@@ -92,6 +92,12 @@ class Shortlist:
                 )
         if not len(always) or not (np.diff(always) > 0).all():
             raise FormatError(f"{where}: always must be ascending, and not empty.")
+        is_always = np.zeros(config.tgt_vocab_size, bool)
+        is_always[always] = True
+        if n_twice := int(is_always[ids].sum()):
+            raise FormatError(
+                f"{where}: ids must not hold ids of always, but {n_twice} of them are there, too."
+            )
         if len(changed) != 2 or not 0 <= changed[0] <= changed[1]:
             raise FormatError(f"{where}: changed must be two numbers, the second not smaller.")
         if len(rest) != 1 or not abs(rest[0]) <= MAX_REST:

@@ -132,7 +132,7 @@ class Service:
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> list[NextToken]:
             return translator.next_word(text, prefix, k, target_lang=into)
 
-        return await self.with_model(run, text + prefix, direction)
+        return await self.with_model(run, text, direction, given=prefix)
 
     async def continuations(
         self, text: str, prefix: str, direction: Direction, *, k: int
@@ -148,7 +148,7 @@ class Service:
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> list[Continuation]:
             return translator.continuations(text, prefix, k, target_lang=into, is_wanted=is_wanted)
 
-        return await self.with_model(run, text + prefix, direction)
+        return await self.with_model(run, text, direction, given=prefix)
 
     async def score(self, text: str, translation: str, direction: Direction) -> PairScore:
         """The log-probability of a given translation.
@@ -165,7 +165,7 @@ class Service:
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> PairScore:
             return translator.score([text], [translation], target_lang=into)[0]
 
-        return await self.with_model(run, text + translation, direction)
+        return await self.with_model(run, text, direction, given=translation)
 
     async def align(self, text: str, translation: str, direction: Direction) -> Alignment:
         """The attention of each token of a given translation to the source tokens.
@@ -179,7 +179,7 @@ class Service:
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> Alignment:
             return translator.align(text, translation, target_lang=into)
 
-        return await self.with_model(run, text + translation, direction)
+        return await self.with_model(run, text, direction, given=translation)
 
     def close(self, within_s: float | None = None) -> None:
         """Finish the work and end the threads.
@@ -229,15 +229,18 @@ class Service:
     async def with_model(
         self,
         run: Callable[[Translator, str, IsWanted], Found],
-        texts: str,
+        text: str,
         direction: Direction,
+        *,
+        given: str = "",
     ) -> Found:
         """Call a function with a model in a search thread.
 
         Args:
             run: receives the model, the target language, and a check whether the result is wanted.
-            texts: texts of the request, whose language may have to be detected.
+            text: in the source language, which may have to be detected.
             direction: languages and model.
+            given: other text of the request, in the target language.
 
         Raises:
             Refusal: as in `translate`; or any error of `run`, as a refusal.
@@ -246,7 +249,7 @@ class Service:
         async with AsyncExitStack() as stack:
             async with deadline.enforced():
                 await self._prepare_detection(direction.source)
-                found = find_source(texts, direction, routes=self.routes, detector=self._detector)
+                found = find_source(text, direction, routes=self.routes, detector=self._detector)
                 if (route := found.route) is None:
                     raise Refusal(
                         400, f"The text is in {name_of(found.code)} already.", code="same_language"
@@ -260,7 +263,7 @@ class Service:
                 except (FormatError, OSError) as error:  # `run` may read more of the folder
                     raise refusal_of_model(error, route.model, folder) from error
 
-            return await self._in_a_thread(call, len(texts), deadline.left_s)
+            return await self._in_a_thread(call, len(text) + len(given), deadline.left_s)
 
     async def in_a_thread(self, run: Callable[[IsWanted], Found], n_chars: int) -> Found:
         """Call a function in a search thread.

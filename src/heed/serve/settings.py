@@ -35,7 +35,8 @@ class Listen:
         write_s: seconds that a client may leave a response unread before it is cut off.
         idle_s: seconds that a connection stays open between two requests.
         grace_s: seconds after SIGTERM for answering the requests in flight.
-        trusted_proxies: addresses or networks whose X-Forwarded-For is trusted.
+        trusted_proxies: addresses or networks whose X-Forwarded-For and X-Forwarded-Proto are
+            trusted.
     """
 
     host: str = "127.0.0.1"

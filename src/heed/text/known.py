@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.disk.files import strict_json
 from heed.errors import FormatError
 from heed.text.scripts import main_script, script_of
 from heed.text.typos import (
@@ -249,7 +250,7 @@ class KnownWords:
         """
         head, _, rest = data.partition(b"\n")
         try:
-            facts = json.loads(head)
+            facts = strict_json(head.decode())
             if facts["format"] != FORMAT:
                 raise ValueError(facts["format"])
             limits = facts["limits"]
@@ -261,7 +262,7 @@ class KnownWords:
                 begins_large=bool(facts["begins_large"]),
                 limits=limits and Limits(int(limits["least"]), int(limits["ratio"])),
             )
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise FormatError(f"{where} is not in heed's format for known words.") from None
 
 
@@ -275,13 +276,13 @@ def _arrays(data: bytes, n_words: int) -> dict[str, Any]:
     Raises:
         ValueError: they are not as long as they should be.
     """
+    sizes = {name: n_words * np.dtype(kind).itemsize for name, kind in _ARRAYS.items()}
+    if n_words < 0 or sum(sizes.values()) != len(data):
+        raise ValueError(f"{len(data)} bytes for {n_words} words")
     found: dict[str, Any] = {}
     for name, kind in _ARRAYS.items():
-        size = n_words * np.dtype(kind).itemsize
-        found[name] = np.frombuffer(data[:size], dtype=kind, count=n_words)
-        data = data[size:]
-    if data:
-        raise ValueError(f"{len(data)} bytes too many")
+        found[name] = np.frombuffer(data[: sizes[name]], dtype=kind, count=n_words)
+        data = data[sizes[name] :]
     return found
 
 

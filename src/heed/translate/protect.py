@@ -6,7 +6,7 @@ enclose the same content. `tape.py` finds places; `source.py` makes the model's 
 
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -14,12 +14,11 @@ from heed.text.capitals import in_capitals
 from heed.text.letter_case import upper
 from heed.text.normalize import BLANKS, normalize
 from heed.text.protected import find_spans
-from heed.text.protection.icu import with_texts
 from heed.text.slots import decode_with
 from heed.text.vocab import Vocab
 from heed.translate.given_spans import words_equal
 from heed.translate.result import Doubt, Translation
-from heed.translate.source import Kept, Source
+from heed.translate.source import Place, Source
 from heed.translate.tape import Atom, Tape
 from heed.translate.words import WORD_START, Links, link_spans, piece_spans, words_around
 
@@ -246,33 +245,6 @@ def as_source(source: Source) -> str:
     return "".join([*parts, source.text[place:]])
 
 
-def with_inner(translation: Translation, span: Kept, translated: Sequence[str]) -> Translation:
-    """A translation with translated texts inside one of its spans.
-
-    The texts of the source stay if the translated ones would break the span.
-
-    Args:
-        translation: a translation that contains the span.
-        span: of the source.
-        translated: one text for each inner one of the span.
-    """
-    changed = with_texts(span.text, translated)
-    if changed is None:
-        sentence = (
-            "A translation would have broken the syntax of its message, so the source was kept."
-        )
-        doubt = Doubt(kind="untranslated", sentence=sentence)
-        return replace(translation, doubts=(*translation.doubts, doubt))
-    return replace(
-        translation,
-        text=translation.text.replace(span.text, changed),
-        tokens=[token.replace(span.text, changed) for token in translation.tokens],
-        alternatives=tuple(
-            with_inner(other, span, translated) for other in translation.alternatives
-        ),
-    )
-
-
 def _words_from(starts: Sequence[int], read: tuple[int, int]) -> tuple[int, int]:
     first = sum(start < read[0] for start in starts)
     return first, sum(start < read[1] for start in starts) if read[0] < read[1] else first
@@ -402,10 +374,9 @@ def finished(draft: Draft, restored: Restored, translation: Translation) -> Tran
             requested.
     """
     shown, columns = _with_unread(draft.source, translation.source_tokens)
-    doubts = (*translation.doubts, *restored.doubts)
     if not restored.atoms:
         places = [span.place for span in draft.source.spans]
-        text, _ = _cased(draft.source, restored.text, places)
+        text, _, _ = _cased(draft.source, restored.text, places)
         return replace(
             translation,
             text=text,
@@ -413,7 +384,7 @@ def finished(draft: Draft, restored: Restored, translation: Translation) -> Tran
             token_scores=[0.0],
             source_tokens=shown,
             alignment=None if translation.alignment is None else [[0.0] * len(shown)],
-            doubts=doubts,
+            doubts=(*translation.doubts, *restored.doubts),
         )
     order = _order(draft, restored)
     tokens = [draft.tokens[one] if isinstance(one, int) else one for one in order]
@@ -428,7 +399,7 @@ def finished(draft: Draft, restored: Restored, translation: Translation) -> Tran
         ]
     atoms = zip(restored.atoms, restored.places, strict=True)
     places = [place for atom, place in atoms if atom.span is not None]
-    text, tokens = _cased(draft.source, restored.text, places, tokens)
+    text, tokens, shifted = _cased(draft.source, restored.text, places, tokens)
     return replace(
         translation,
         text=text,
@@ -436,19 +407,37 @@ def finished(draft: Draft, restored: Restored, translation: Translation) -> Tran
         token_scores=[*scores, *translation.token_scores[n_tokens:]],
         source_tokens=shown,
         alignment=alignment,
-        doubts=doubts,
+        doubts=(*translation.doubts, *_moved_with(restored.doubts, places, shifted)),
     )
 
 
+def _moved_with(
+    doubts: Sequence[Doubt], places: Sequence[Place], shifted: Sequence[Place]
+) -> Iterator[Doubt]:
+    """Doubts about spans, which have other places than before."""
+    now = dict(zip(places, shifted, strict=True))
+    for doubt in doubts:
+        if doubt.start is None or doubt.end is None:
+            yield doubt
+        else:
+            start, end = now[doubt.start, doubt.end]
+            yield replace(doubt, start=start, end=end)
+
+
 def _cased(
-    source: Source, text: str, kept: Sequence[tuple[int, int]], tokens: Sequence[str] = ()
-) -> tuple[str, list[str]]:
-    """A text and its tokens in capitals if the source was; protected spans stay as they are."""
+    source: Source, text: str, kept: Sequence[Place], tokens: Sequence[str] = ()
+) -> tuple[str, list[str], list[Place]]:
+    """A text and its tokens in capitals if the source was; protected spans stay as they are.
+
+    Returns:
+        The text, its tokens, and the new places of the spans, which `kept` are.
+    """
     if not source.in_capitals:
-        return text, [*tokens]
+        return text, [*tokens], [*kept]
     own = {span.text for span in source.spans}
     large = [token if token.strip(WORD_START) in own else upper(token) for token in tokens]
-    return in_capitals(text, kept)[0], large
+    text, places = in_capitals(text, kept)
+    return text, large, places
 
 
 def _with_unread(source: Source, tokens: list[str]) -> tuple[list[str], list[int | None]]:

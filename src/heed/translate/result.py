@@ -207,17 +207,23 @@ def _concatenated(parts: list[Translation]) -> Translation:
     alignment: list[list[float]] = []
     start = 0
     for part in parts:
-        after = n_columns - start - len(part.source_tokens)
-        alignment += [[0.0] * start + row + [0.0] * after for row in part.alignment or []]
-        start += len(part.source_tokens)
+        n_own = len(part.source_tokens)
+        after = n_columns - start - n_own
+        rows = part.alignment or [[0.0] * n_own] * len(part.tokens)
+        alignment += [[0.0] * start + row + [0.0] * after for row in rows]
+        start += n_own
+    # Of the ends of sentences only the last one has a score: it alone follows the last token.
+    *earlier, last = parts
+    scores = [score for part in earlier for score in part.token_scores[: len(part.tokens)]]
+    has_scores = all(part.token_scores or not part.tokens for part in parts)
     return Translation(
         text=text,
         score=sum(part.score * max(1, len(part.token_scores)) for part in parts) / n_tokens,
         log_prob=sum(part.log_prob for part in parts),
         tokens=[token for part in parts for token in part.tokens],
-        token_scores=[score for part in parts for score in part.token_scores],
+        token_scores=[*scores, *last.token_scores] if has_scores else [],
         source_tokens=[token for part in parts for token in part.source_tokens],
-        alignment=None if parts[0].alignment is None else alignment,
+        alignment=None if all(part.alignment is None for part in parts) else alignment,
         status="split",
         doubts=tuple(doubts),
         confidence=_least(part.confidence for part in parts),

@@ -288,7 +288,11 @@ class Searcher:
             for chunk in chunks
         ]
         distinct = dict(zip(same, chunks, strict=True))
-        found = {place: copied(chunk) for place, chunk in distinct.items() if chunk.is_copied}
+        found = {
+            place: copied(chunk, alignment=alignment)
+            for place, chunk in distinct.items()
+            if chunk.is_copied
+        }
         is_distinct_wanted = of_equals(is_wanted, same)
 
         def search(

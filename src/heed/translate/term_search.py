@@ -7,15 +7,17 @@ has forbidden words, the part is searched once more with required and forbidden 
 `docs/terms.md` has the measurements behind this order.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import compress, islice
 
 from heed.bundle.alignment import AlignmentHeads
 from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError
 from heed.model.interface import Decodable, Inspectable
+from heed.text.capitals import in_small_letters
 from heed.text.protected import NAME, find_spans
 from heed.text.slots import encode_with
 from heed.text.vocab import Vocab
@@ -66,6 +68,7 @@ class TermSearch:
     ) -> None:
         self._model, self._heads, self._search = model, heads, search
         self._vocabs = vocabs
+        self._most = math.inf if model.length_limit is None else model.length_limit
         self._options = _with_beam(options)
 
     def applied(self, chunks: Sequence[Chunk], found: list[Translation]) -> list[Translation]:
@@ -132,7 +135,10 @@ class TermSearch:
             if len(some) > 1
             for each in some
         ]
-        scores = iter(mean_log_probs(self._model, self._vocabs, rows))
+        # A variant that the model cannot read at once is the last choice.
+        fits = [len(ids) < self._most for _, ids in rows]
+        known = iter(mean_log_probs(self._model, self._vocabs, list(compress(rows, fits))))
+        scores = iter([next(known) if is_fit else -math.inf for is_fit in fits])
         return [
             max(some, key=lambda each: next(scores)) if len(some) > 1 else next(iter(some), None)
             for some in options
@@ -146,7 +152,7 @@ class TermSearch:
             place: _target_ids(wanted.chunk, tgt_vocab, found[place].text)
             for place, wanted in without
         }
-        without = [(place, wanted) for place, wanted in without if ids[place]]
+        without = [part for part in without if 0 < len(ids[part[0]]) < self._most]
         weights = []
         if without and isinstance(self._model, Inspectable):
             try:
@@ -229,11 +235,13 @@ def in_pieces(chunk: Chunk, vocabs: tuple[Vocab, Vocab], answer: Answer) -> Tran
 
 
 def _target_ids(chunk: Chunk, vocab: Vocab, text: str) -> list[int]:
-    if text.isupper():
-        text = text.lower()  # as the model read it, and wrote it before it was put in capitals
     if chunk.source is None:
         return vocab.encode(text)
-    return encode_with(vocab, text, prefix_marks(text, chunk.source))
+    marks = prefix_marks(text, chunk.source)
+    if chunk.source.in_capitals:
+        # As the model read it, and wrote it before it was put in capitals.
+        text = in_small_letters(text, [(start, end) for start, end, _ in marks]) or text
+    return encode_with(vocab, text, marks)
 
 
 def _text_of(chunk: Chunk, vocab: Vocab) -> str:

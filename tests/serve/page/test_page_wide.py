@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Error, Page, Route, expect
+from playwright.sync_api import Error, Page, Request, Route, expect
 from tests.serve.page.conftest import (
     SENTENCE,
     TRANSLATION,
@@ -18,6 +18,7 @@ from tests.serve.page.conftest import (
     copied,
     wait_until,
     wait_until_it_fits,
+    wait_until_settled,
 )
 from tests.serve.page.taught import PAIRS
 from tests.serve.page.test_translate import assert_accessible, translated, word
@@ -160,6 +161,21 @@ def test_a_late_answer_to_an_earlier_text_is_not_shown(open_page: Open) -> None:
     expect(page.locator("#translation")).to_have_text(TRANSLATION)
 
 
+def test_an_alternative_of_the_text_before_does_not_stop_the_new_one(open_page: Open) -> None:
+    page = translated(open_page())
+    held: list[Route] = []
+    page.route(
+        "**/api/v1/translate", lambda route: route.fallback() if held else held.append(route)
+    )
+    text, translation = PAIRS[0]
+    page.fill("#source", text)
+    wait_until(page, lambda: len(held) == 1)
+    page.locator("#alternatives-list button").first.click()
+    expect(page.locator("#translation")).to_have_text(TRANSLATION)
+    held[0].continue_()
+    expect(page.locator("#translation")).to_have_text(translation)
+
+
 def test_the_swap_button_swaps_languages_and_texts(open_page: Open) -> None:
     page = translated(open_page())
     page.click("#swap")
@@ -223,6 +239,34 @@ def test_terms_of_the_glossary_are_sent_and_stay_in_this_browser(open_page: Open
     wait_until(page, lambda: page.evaluate("localStorage.getItem('heed.glossary')") == "{}")
 
 
+def test_terms_of_a_language_that_is_detected_are_sent_once_it_is_known(open_page: Open) -> None:
+    page = open_page()
+    french = {"code": "fr", "name": "French", "targets": ["de"]}  # German has two sources
+    page.route(
+        "**/api/v1/languages",
+        lambda route: route.fulfill(json=[*route.fetch().json(), french]),
+    )
+    stored = json.dumps({"en-de": [["park", "Garten"]]})
+    page.evaluate(f"localStorage.setItem('heed.glossary', '{stored}')")
+    page.reload()
+    expect(page.locator("#from option")).to_have_count(4)
+    sent: list[Any] = []
+
+    def note(request: Request) -> None:
+        if request.url.endswith("/translate"):
+            sent.append(request.post_data_json.get("glossary"))
+
+    page.on("request", note)
+    page.fill("#source", SENTENCE)
+    wait_until(page, lambda: len(sent) == 2)
+    wait_until_settled(page)
+    page.fill("#source", PAIRS[0][0])
+    wait_until(page, lambda: len(sent) == 3)
+    wait_until_settled(page)
+    terms = {"park": "Garten"}
+    assert sent == [None, terms, terms]
+
+
 def test_a_chosen_file_is_translated_and_offered(open_page: Open, tmp_path: Path) -> None:
     page = open_page()
     expect(page.locator("#from option")).to_have_count(3)
@@ -236,6 +280,21 @@ def test_a_chosen_file_is_translated_and_offered(open_page: Open, tmp_path: Path
     assert re.fullmatch(r"notes\b.*\.txt", download.value.suggested_filename)
     download.value.save_as(tmp_path / "translated.txt")
     assert (tmp_path / "translated.txt").read_text(encoding="utf-8").strip() == TRANSLATION
+
+
+def test_a_file_takes_the_place_of_one_that_is_being_sent(open_page: Open) -> None:
+    page = open_page()
+    expect(page.locator("#from option")).to_have_count(3)
+    held: list[Route] = []
+    page.route("**/api/v1/files", lambda route: held.append(route))
+    for number, name in enumerate(["a.txt", "b.txt"], start=1):
+        file = {"name": name, "mimeType": "text/plain", "buffer": SENTENCE.encode()}
+        page.set_input_files("#file", files=[file])
+        wait_until(page, lambda wanted=number: len(held) == wanted)
+        expect(page.locator("#document .name")).to_have_text(name)
+        expect(page.locator("#document")).to_be_visible()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator("#document")).to_be_hidden()
 
 
 def test_a_dropped_file_that_cannot_be_read_says_why(

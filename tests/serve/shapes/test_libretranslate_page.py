@@ -3,10 +3,12 @@
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tests.serve.conftest import Serve
 
-from heed.serve.settings import Limits, Store
+from heed.serve.settings import Access, Limits, Listen, Store
 from heed.serve.shapes.storage import FILE
 
 SUGGESTION = {"q": "bike", "s": "Rad", "source": "en", "target": "de"}
@@ -20,6 +22,21 @@ def test_the_settings_are_those_of_the_server(serve: Serve, en_de: str) -> None:
         "source": {"code": "auto", "name": "Auto Detect"},
         "target": {"code": "de", "name": "German"},
     }
+
+
+@pytest.mark.parametrize(
+    ("host", "keys", "needs_keys"),
+    [("127.0.0.1", "auto", False), ("0.0.0.0", "auto", True), ("127.0.0.1", "on", True)],
+)
+def test_the_settings_tell_whether_a_key_is_needed(
+    serve: Serve, en_de: str, tmp_path: Path, host: str, keys: Any, needs_keys: bool
+) -> None:
+    access = Access(keys=keys, keys_file=str(tmp_path / "keys.sqlite"))
+    client = serve(en_de, access=access, listen=Listen(host=host))
+    found = client.get("/frontend/settings").json()
+    assert (found["apiKeys"], found["keyRequired"]) == (needs_keys, needs_keys)
+    question = {"q": "A man.", "source": "en", "target": "de"}
+    assert client.post("/translate", json=question).is_error == needs_keys
 
 
 def test_suggestions_are_refused_unless_the_settings_allow_them(serve: Serve, en_de: str) -> None:

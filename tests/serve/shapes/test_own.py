@@ -1,5 +1,6 @@
 """heed's own API: what a translation is made of, and errors in words."""
 
+import json
 import math
 from typing import Any
 
@@ -91,6 +92,13 @@ def test_errors_name_the_field(
     assert set(error) == {"code", "sentence", "field", "request_id"}
     assert error["field"] == field
     assert words in error["sentence"]
+
+
+def test_an_error_with_half_a_character_can_be_read(client: TestClient) -> None:
+    sent = {"text": SENTENCES[0], "source": "en", "target": "de", "options": {"\ud800": 2}}
+    answer = client.post("/api/v1/translate", content=json.dumps(sent))
+    assert answer.status_code == 400
+    assert "\ufffd is not a decoding option" in answer.json()["error"]["sentence"]
 
 
 def test_a_wrong_address_is_an_error_in_the_same_shape(client: TestClient) -> None:

@@ -5,6 +5,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import deepl
 import pytest
@@ -12,8 +13,8 @@ from starlette.testclient import TestClient
 from tests.serve.conftest import SENTENCES, Serve
 
 import heed
-from heed.serve.settings import Limits, Store
-from heed.serve.shapes.downloads import FOLDER
+from heed.serve.settings import Limits, Listen, Store
+from heed.serve.shapes.downloads import FOLDER, UNFINISHED_S, Downloads
 from heed.serve.shapes.translated_file import named_for, safe_name
 
 TEXT = f"{SENTENCES[0]}\n\n{SENTENCES[2]}\n"
@@ -57,6 +58,30 @@ def test_the_address_of_a_file_is_ascii(client: TestClient, wanted: str) -> None
     url = upload(client, "/translate_file", name="bä c.txt").json()["translatedFileUrl"]
     assert url.endswith(".b%C3%A4_c.de.txt")
     assert client.get(url).text == wanted
+
+
+@pytest.mark.parametrize("forwarded", ["https", "http", "https, http", ""])
+@pytest.mark.parametrize("peer", ["::2", "::3"])
+def test_the_address_of_a_file_is_https_if_a_trusted_proxy_says_so(
+    serve: Serve, en_de: str, store: Store, peer: str, forwarded: str
+) -> None:
+    app = serve(en_de, store=store, listen=Listen(trusted_proxies=("::2",))).app
+    proxy = TestClient(app, client=(peer, 1), headers={"X-Forwarded-Proto": forwarded})
+    url = upload(proxy, "/translate_file").json()["translatedFileUrl"]
+    scheme = "https" if (peer, forwarded) == ("::2", "https") else "http"
+    assert url.startswith(f"{scheme}://testserver/download_file/")
+
+
+def test_a_file_of_a_long_name_is_kept(client: TestClient, wanted: str) -> None:
+    name, kept = "日" * 80 + ".txt", "日" * 33 + ".de.txt"
+    answer = upload(client, "/translate_file", name=name)
+    assert answer.status_code == 200
+    assert client.get(answer.json()["translatedFileUrl"]).text == wanted
+    sent = {"target_lang": "DE", "source_lang": "EN"}
+    handle = client.post("/v2/document", files={"file": (name, b"Two dogs")}, data=sent).json()
+    path, key = f"/v2/document/{handle['document_id']}", {"document_key": handle["document_key"]}
+    result = client.post(f"{path}/result", json=key)
+    assert result.headers["content-disposition"].endswith(f"''{quote(kept)}")
 
 
 def test_deepl_takes_the_name_of_a_file_as_a_field(client: TestClient) -> None:
@@ -131,6 +156,26 @@ def test_only_so_many_files_wait_and_only_so_long(client: TestClient, tmp_path: 
     assert not kept.exists()
 
 
+def test_a_file_that_vanishes_meanwhile_does_no_harm(store: Store, tmp_path: Path) -> None:
+    downloads = Downloads(store)
+    downloads.keep("a.txt", b"a")
+    # As a file that another process deletes: it has a name, and cannot be found.
+    (tmp_path / FOLDER / "b.txt").symlink_to(tmp_path / "nothing")
+    assert downloads.read(downloads.keep("c.txt", b"c")) == ("c.txt", b"c")
+
+
+def test_a_file_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
+    downloads = Downloads(Store(folder=str(tmp_path), files=1))
+    downloads.keep("a.txt", b"a")
+    young, old = (tmp_path / FOLDER / f"b.txt.tmp-0123abc{n}" for n in range(2))
+    young.touch()
+    old.touch()
+    os.utime(old, (time.time() - UNFINISHED_S - 1,) * 2)
+    downloads.keep("c.txt", b"c")
+    kept = sorted(path.name.partition(".")[2] for path in (tmp_path / FOLDER).iterdir())
+    assert kept == ["c.txt", "txt.tmp-0123abc0"]
+
+
 @pytest.mark.parametrize(
     "name",
     ["../store.sqlite", "..%2fstore.sqlite", "%2e%2e%2fstore.sqlite", "a.txt", "x%00.txt"],
@@ -154,6 +199,8 @@ def test_no_other_file_can_be_fetched(client: TestClient, tmp_path: Path, name: 
         ("...", ""),
         ("日本.txt", "日本.txt"),
         ("x" * 300 + ".txt", "x" * 100 + ".txt"),
+        ("日" * 99 + ".txt", "日" * 33 + ".txt"),
+        ("\ud800.txt", "_.txt"),
     ],
 )
 def test_a_name_has_nothing_that_a_shell_or_a_header_reads(name: str, safe: str) -> None:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,13 @@ from heed.data.corpus import Corpus
 from heed.data.mono import Mono
 from heed.data.prepare import BACK_TRANSLATED
 from heed.data.prepared import Prepared, open_prepared
+from heed.data.readers import Pair
 from heed.data.store import Store
 from heed.disk.files import read_json_lines
 from heed.errors import ConfigError, DataError, RunError
 from heed.text.extend import control_id
 from heed.train.epochs import back_translation as backtranslate
-from heed.train.epochs.back_translation import JoinedPairs
+from heed.train.epochs.back_translation import JoinedPairs, MonoPairs
 from heed.train.recipe.folder import BACK_FILE, FACTS_FILE
 from heed.translate.translator import load
 
@@ -85,13 +86,34 @@ def test_past_half_of_the_budget_the_model_learns_from_its_own_translations(
     assert STEPS["max_steps"] / 2 <= note["step"] < STEPS["max_steps"]
     assert note["samples"] == facts["samples"] != []
     pairs = back(data, out)
-    assert 0 < len(pairs) <= facts["pairs"]
+    assert 0 < len(pairs) == facts["pairs"]
     tags = [vocab.language_id("xx"), control_id(vocab, BACK_TRANSLATED)]
     mono = [vocab.decode(data.mono["xx"].tgt(i).tolist()) for i in range(len(data.mono["xx"]))]
     for number in range(len(pairs)):
         assert pairs.src(number)[:2].tolist() == tags
         assert vocab.decode(pairs.tgt(number).tolist()) in mono
     assert isinstance(load(out)("dnuh nie", target_lang="de"), str)
+
+
+def test_pairs_with_too_many_pieces_are_not_counted_as_learned_from(
+    small_run: Run, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = MonoPairs._pairs
+
+    def every_other_long(*arguments: Any) -> Iterator[Pair]:
+        for number, pair in enumerate(made(*arguments)):
+            yield replace(pair, src="hund " * (20 if number % 2 else 3))
+
+    monkeypatch.setattr(MonoPairs, "_pairs", every_other_long)
+    out, settings = tmp_path / "run", {**SETTINGS, "data": {**SETTINGS["data"], "max_length": 20}}
+    small_run(out, corpus=corpus, settings=settings, **STEPS)
+    facts = json.loads((out / "data" / FACTS_FILE).read_text())
+    pairs = back(open_prepared(corpus, out / "data"), out)
+    assert facts["dropped"]["too_long"] == facts["sentences"] // 2
+    assert 0 < len(pairs) == facts["pairs"]
+    assert facts["sentences"] == facts["pairs"] + sum(facts["dropped"].values())
+    notes = [e for e in read_json_lines(out / "metrics.jsonl") if e["kind"] == "note"]
+    assert any(note["text"].endswith(f": {len(pairs):,} more pairs") for note in notes)
 
 
 def test_paused_before_and_after_the_text_joins_equals_undisturbed(

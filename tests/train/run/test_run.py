@@ -25,10 +25,13 @@ from heed.engine.packed import save_rounded
 from heed.errors import ConfigError, DataError, HeedError, RunError
 from heed.machine import threads
 from heed.train.run import artifacts as keeper
+from heed.train.run import run as run_module
+from heed.train.run import setup
 from heed.train.run.checkpoint import load_newest
 from heed.train.run.run import Outcome
 from heed.train.run.setup import reached_limits
 from heed.train.step.control import Request, ask
+from heed.train.step.validate import Validation
 from heed.translate.lines import MIN_SOURCE_TOKENS
 from heed.translate.translator import load
 
@@ -121,6 +124,68 @@ def test_metrics_hold_each_validation_once_after_a_pause(small_run: Run, tmp_pat
     assert events[-1]["kind"] == "end"
 
 
+def validated(out: Path) -> list[int]:
+    events = read_json_lines(out / "metrics.jsonl")
+    return [event["step"] for event in events if event["kind"] == "validation"]
+
+
+def test_a_run_given_more_steps_validates_as_often_as_a_longer_one(
+    small_run: Run, tmp_path: Path
+) -> None:
+    out, spread = tmp_path / "run", {"validate_every": None, "validations": 4}
+    small_run(out, max_steps=8, **spread)
+    assert validated(out) == [2, 4, 6, 8]
+
+    def die_at_ten(event: dict[str, Any]) -> None:
+        if event["kind"] == "step" and event["step"] == 10:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):  # before there is a checkpoint of the longer run
+        small_run(out, max_steps=16, on=die_at_ten, **spread)
+    small_run(out, max_steps=16, stop_at=9, **spread)
+    small_run(out, max_steps=16, stop_at=13, **spread)
+    small_run(out, max_steps=16, **spread)
+    assert validated(out) == [2, 4, 6, 8, 12, 16]
+
+
+def test_validations_are_counted_anew_only_for_another_budget() -> None:
+    """A validation that took long lets the time given look longer, so the share may fall."""
+    config = SimpleNamespace(validate_every=None, validations=10, time_s=60.0, max_steps=None)
+    for before, made in ((60.0, 2), (30.0, 1), (None, 1)):
+        progress = SimpleNamespace(validations=2, time_s=before, max_steps=None)
+        trainer: Any = SimpleNamespace(config=config, progress=progress, share=0.19)
+        setup._recount_validations(trainer)
+        assert progress.validations == made
+
+
+def test_the_numbers_of_a_best_model_newer_than_the_checkpoint_stay_with_it(
+    small_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a kill, a run limited by time validates at other steps than it would have."""
+    out, every = tmp_path / "run", {"validate_every": 2, "checkpoint_every": 3, "max_steps": 6}
+    losses = {2: 3.0, 4: 1.25, 6: 4.0}
+
+    def validate(trainer: Any, *_: Any) -> Validation:
+        loss = losses[trainer.progress.step]
+        return Validation(loss=loss, bleu=None, chrf=None, n_translated=0, seconds=0.0, samples=[])
+
+    def die_at_five(event: dict[str, Any]) -> None:
+        if event["kind"] == "step" and event["step"] == 5:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_module, "validate_trainer", validate)
+    with pytest.raises(KeyboardInterrupt):
+        small_run(out, on=die_at_five, metric="loss", **every)
+    best = digest(out / "checkpoints" / "best")
+    losses[4] = 5.0
+    outcome, events = small_run(out, metric="loss", **every)
+    assert digest(out) == best
+    assert events[-1]["loss"] == 1.25
+    assert outcome.validation and outcome.validation["step"] == 4
+    (line,) = [line for line in (out / "README.md").read_text().splitlines() if "loss" in line]
+    assert "| 1.25 |" in line
+
+
 @pytest.mark.parametrize("request_", [Request.SAVE, Request.STOP])
 def test_a_control_file_saves_or_stops_after_the_step(
     small_run: Run, tmp_path: Path, request_: Request
@@ -164,9 +229,10 @@ def test_subword_regularization_segments_anew_and_stays_exact(
 
 def test_average_of_checkpoints_is_tried_at_the_end(small_run: Run, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    small_run(out, average_checkpoints=3, checkpoint_every=3)
+    small_run(out, average_checkpoints=2, keep_checkpoints=4, checkpoint_every=3)
     events = [e for e in read_json_lines(out / "metrics.jsonl") if e["kind"] == "average"]
-    assert len(events) == 1
+    assert [event["checkpoints"] for event in events] == [2]
+    assert len(list((out / "checkpoints").glob("step-*"))) == 4
 
 
 def test_a_changed_setting_is_refused_by_name(small_run: Run, tmp_path: Path) -> None:
@@ -317,6 +383,28 @@ def test_a_finished_run_without_a_whole_model_writes_it_again(
     assert digest(out) == before
     verify_directory(out)
     assert small_run(out, **settings)[0].was_finished
+
+
+def test_a_run_killed_while_it_learns_doubts_is_not_finished(
+    small_run: Run, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    small_run(out, max_steps=8)
+    for settings in ({}, {"decoding": {"beam_size": 2}}):  # the second time, it ended before
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(keeper, "calibrate_after_training", die)
+            small_run(out, settings=settings)
+        before = digest(out)
+        outcome, events = small_run(out, settings=settings)
+        assert (outcome.is_finished, outcome.was_finished) == (True, False)
+        words = "holds the model of step 12, but the run was killed before its end: writing it now"
+        assert next(e["text"] for e in events if e["kind"] == "note") == f"{out} {words}"
+        last = list(read_json_lines(out / "metrics.jsonl"))[-1]
+        assert (last["kind"], last["step"]) == ("end", 12)
+        assert digest(out) == before
+        assert small_run(out, settings=settings)[0].was_finished
+    (out / "metrics.jsonl").unlink()
+    assert small_run(out, settings=settings)[0].was_finished
 
 
 def test_a_finished_run_takes_over_other_decoding_settings(small_run: Run, tmp_path: Path) -> None:

@@ -102,6 +102,18 @@ def test_a_corpus_that_tells_nothing_leaves_zeros(
     assert not cooccurrence_rows(make_store(pairs), 10, 0, 4, seed=1).any()
 
 
+def test_a_pair_longer_than_can_be_counted_is_left_out(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = cooccurrence_rows(make_store(drawn()), 40, 0, 8, seed=1)
+    monkeypatch.setattr(cooccurrence, "MAX_MEETINGS", 300 * 28)  # 28 a pair
+    long = ([5, 6] * 50, [17, 18] * 50)
+    for seed in range(5):  # it comes early or late
+        rows = cooccurrence_rows(make_store([*drawn(), long, long]), 40, 0, 8, seed=seed)
+        torch.testing.assert_close(rows @ rows.mT, every @ every.mT, atol=1e-3, rtol=0)
+    assert not cooccurrence_rows(make_store([long]), 40, 0, 8, seed=1).any()
+
+
 def test_of_a_large_corpus_random_pairs_are_read(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

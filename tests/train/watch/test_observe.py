@@ -272,3 +272,28 @@ def test_pairs_are_probed_with_slots_as_they_are_translated(slots_model: Path) -
         assert len([id for id in src if id in slots.ids]) == n_slots
         assert {id for id in src if id in slots.ids} == {id for id in tgt if id in slots.ids}
         assert src[-1] == vocab.eos_id
+
+
+class OnePair:
+    """A training set of one pair that no slot is in."""
+
+    def __init__(self, src: list[int], tgt: list[int]) -> None:
+        self.rows = np.array(src), np.array(tgt)
+        self.src_lengths, self.tgt_lengths = np.array([len(src) + 1]), np.array([len(tgt) + 1])
+
+    def src(self, index: int) -> np.ndarray[Any, Any]:
+        return self.rows[0]
+
+    def tgt(self, index: int) -> np.ndarray[Any, Any]:
+        return self.rows[1]
+
+
+def test_more_languages_than_pairs_to_probe_leave_some_and_none_at_all_no_probe(
+    slots_model: Path,
+) -> None:
+    reader = load(slots_model).reader
+    train = OnePair(reader.src_vocab.encode("the file"), reader.tgt_vocab.encode("die Datei"))
+    sets = [DevSet(src=[f"file {n}"], tgt=[f"Datei {n}"]) for n in range(65)]
+    found = observe.observed_pairs(train, sets, reader, n_dev_in_train=0).probed
+    assert found and len(found.dev) == probe.N_PAIRS
+    assert observe.observed_pairs(train, [], reader, n_dev_in_train=0).probed is None

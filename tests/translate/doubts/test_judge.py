@@ -2,19 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.random_bundle import bundle
 from tests.translate.doubts.word_for_word import vocab
 
-from heed.bundle.doubts import Fit, Judgment
+from heed.bundle.doubts import WORD_ARRAYS, Fit, Judgment
 from heed.decode.options import DecodeOptions
 from heed.errors import FormatError
 from heed.text.vocab import train_vocab
 from heed.translate.doubts.again import better, halves, needs_help, other_options
 from heed.translate.doubts.features import NAMES
 from heed.translate.doubts.judge import Judge, is_doubtful, judge_of
+from heed.translate.doubts.words import N_VALUES
 from heed.translate.parts import Chunk
 from heed.translate.result import Doubt, Status, Translation
 
@@ -73,6 +76,23 @@ def test_a_regression_of_other_features_is_refused(
             FormatError, match=rf"added.given has {wrong} weights and {n_rows} rows"
         ):
             opened(wrong, n)
+
+
+@pytest.mark.parametrize("side", ["src", "tgt"])
+def test_arrays_about_other_pieces_are_refused(side: str, config_of: Callable[..., Any]) -> None:
+    def opened(n_more: int, n_columns: int) -> Judge:
+        values = np.zeros((vocab().size + n_more, n_columns), np.float32)
+        words = {name: np.zeros(0, np.int32) for name in WORD_ARRAYS[:3]}
+        words |= {name: np.zeros((vocab().size, N_VALUES), np.float32) for name in WORD_ARRAYS[3:]}
+        judgment = Judgment(words={**words, f"{side}.values": values})
+        # As a model folder is opened: the arrays fit one another.
+        judgment = Judgment.from_files(judgment.to_files(), Path("model"))
+        return judge_of(replace(bundle(vocab(), config_of), judgment=judgment))
+
+    assert opened(0, N_VALUES).is_learned
+    for n_more, n_columns in ((0, N_VALUES - 1), (0, N_VALUES + 1), (-1, N_VALUES), (1, N_VALUES)):
+        with pytest.raises(FormatError, match=rf"{side}\.values must have {vocab().size} rows of"):
+            opened(n_more, n_columns)
 
 
 def test_a_good_translation_stays_as_it_is(judge: Judge) -> None:

@@ -1,4 +1,4 @@
-"""The address of a client, even behind trusted proxies."""
+"""The address of a client and how it connects, even behind trusted proxies."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -28,6 +28,17 @@ def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) ->
             break
         address = hop
     return address
+
+
+def uses_https(peer: str, forwarded_protos: Sequence[str], trusted: Sequence[Network]) -> bool:
+    """Whether a trusted proxy says that the client speaks HTTPS with it.
+
+    Args:
+        peer: address of the other end of the connection.
+        forwarded_protos: each header X-Forwarded-Proto.
+        trusted: networks of trusted proxies.
+    """
+    return list(forwarded_protos) == ["https"] and _is_within(peer, trusted)
 
 
 def peer_of(spelled: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from heed.serve.inside.traces import Kept
 from heed.serve.refusal import Refusal
 from heed.serve.service import IsWanted, Service
+from heed.serve.work.translating import checked_options
 
 if TYPE_CHECKING:
     from heed.explain.causes.pair import Pair
@@ -57,6 +58,7 @@ async def with_pair(
             if not is_wanted():
                 raise Refusal(504, "The client no longer waits for this response.", code="unwanted")
 
+        checked_options(kept.translator.options, options)
         pair = Pair.of_trace(kept.translator, trace, before_pass=end_if_unwanted, **dict(options))
         return run(pair)
 

@@ -8,6 +8,7 @@ from heed.serve.inside.shelf import Shelf, new_id
 from heed.serve.refusal import Refusal
 from heed.serve.request import Direction
 from heed.serve.service import IsWanted, Service
+from heed.serve.work.translating import checked_options
 from heed.text.vocab import Vocab
 from heed.translate.translator import Translator
 
@@ -89,6 +90,7 @@ class Searches:
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> Searched:
             from heed.explain.decoding.recorded import record_search
 
+            checked_options(translator.options, options)
             search = record_search(
                 translator,
                 text,
@@ -106,7 +108,7 @@ class Searches:
                 search=search,
             )
 
-        found = await self._service.with_model(run, text + prefix, direction)
+        found = await self._service.with_model(run, text, direction, given=prefix)
         self._shelf.put(found.id, found)
         return found
 

@@ -9,6 +9,7 @@ from heed.serve.inside.shelf import Shelf, new_id
 from heed.serve.refusal import Refusal
 from heed.serve.request import Direction
 from heed.serve.service import IsWanted, Service
+from heed.serve.work.translating import checked_options
 from heed.translate.translator import Translator
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class Traces:
         given = [text or None for text in translations]
 
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> Kept:
+            checked_options(translator.options, options)
             try:
                 trace: Trace | BatchTrace = (
                     translator.trace(texts, given, target_lang=into, **options)
@@ -116,7 +118,9 @@ class Traces:
                 raise Refusal(501, str(error), code="extra_missing") from None
             return Kept(id=new_id(), translator=translator, target_lang=into, trace=trace)
 
-        kept = await self._service.with_model(run, " ".join([*texts, *translations]), direction)
+        kept = await self._service.with_model(
+            run, " ".join(texts), direction, given=" ".join(translations)
+        )
         self._shelf.put(kept.id, kept, size_bytes=kept.trace.size_bytes)
         return kept
 

@@ -5,7 +5,7 @@ import time
 import uuid
 from pathlib import Path
 
-from heed.disk.files import make_directory, write_atomically
+from heed.disk.files import TEMPORARY, make_directory, write_atomically
 from heed.errors import HeedError
 from heed.serve.refusal import Refusal
 from heed.serve.settings import Store
@@ -13,6 +13,9 @@ from heed.serve.shapes.storage import folder_of
 
 FOLDER = "files"
 _NAME = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{64})?\.[\w.-]+")
+_UNFINISHED = re.compile(re.escape(TEMPORARY) + r"[0-9a-f]+\Z")
+UNFINISHED_S = 600.0
+"""After so many seconds, a file that is not complete is not written any more."""
 OWN_USER_ONLY = 0o700
 
 
@@ -77,10 +80,21 @@ class Downloads:
         return folder_of(self._settings) / FOLDER
 
     def _forget(self, folder: Path) -> None:
-        found = sorted((path.stat().st_mtime, path) for path in folder.iterdir())
+        """Delete files that are too old or too many, as other threads and processes do too."""
+        now = time.time()
+        found = []
+        for path in folder.iterdir():
+            try:
+                changed = path.stat().st_mtime
+            except FileNotFoundError:
+                continue  # deleted or renamed meanwhile
+            if not _UNFINISHED.search(path.name):
+                found.append((changed, path))
+            elif now - changed > UNFINISHED_S:
+                path.unlink(missing_ok=True)
         too_many = max(0, len(found) - self._settings.files + 1)
-        for number, (changed, path) in enumerate(found):
-            if number < too_many or time.time() - changed > self._settings.file_s:
+        for number, (changed, path) in enumerate(sorted(found)):
+            if number < too_many or now - changed > self._settings.file_s:
                 path.unlink(missing_ok=True)
 
 

@@ -7,9 +7,11 @@ import asyncio
 from typing import Any
 from urllib.parse import quote
 
+from starlette.datastructures import URL
 from starlette.responses import Response
 
 from heed.documents.endings import SUPPORTED_FORMATS
+from heed.serve.access.addresses import networks_of, uses_https
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes import schemas
@@ -41,8 +43,18 @@ async def _translate_file(service: Service, asked: Asked) -> dict[str, Any]:
     order = FileOrder(source=source, target=target, most_chars=asked.most_chars)
     found = await translate_file(service, values["file"], order)
     kept = await asyncio.to_thread(Downloads(store).keep, found.name, found.content)
-    address = asked.http.url_for("/download_file/{name}", name=quote(kept))
-    return {"translatedFileUrl": str(address)}
+    return {"translatedFileUrl": str(_address(service, asked, kept))}
+
+
+def _address(service: Service, asked: Asked, kept: str) -> URL:
+    """The address of a stored file, with the scheme that the client uses."""
+    http = asked.http
+    address = http.url_for("/download_file/{name}", name=quote(kept))
+    trusted = networks_of(service.settings.listen.trusted_proxies)
+    peer = http.client.host if http.client else ""
+    if uses_https(peer, http.headers.getlist("x-forwarded-proto"), trusted):
+        return address.replace(scheme="https")
+    return address
 
 
 async def _download_file(service: Service, asked: Asked) -> Response:

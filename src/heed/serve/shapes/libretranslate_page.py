@@ -36,8 +36,8 @@ async def _settings(service: Service, asked: Asked) -> dict[str, Any]:
     return {
         "charLimit": settings.limits.chars,
         "frontendTimeout": TIMEOUT_MS,
-        "apiKeys": settings.access.keys != "off",
-        "keyRequired": settings.access.keys == "on",
+        "apiKeys": settings.needs_keys,
+        "keyRequired": settings.needs_keys,
         "suggestions": settings.store.suggestions > 0,
         "filesTranslation": settings.store.files > 0,
         "supportedFilesFormat": list(SUPPORTED_FORMATS) if settings.store.files else [],

@@ -20,7 +20,9 @@ from heed.translate.result import Translation, join_parts
 if TYPE_CHECKING:
     from heed.documents.files import Document
 
-MAX_NAME_CHARS = 100
+MAX_NAME_BYTES = 100
+"""Of the stem of a file's name: with what is added, it stays below the 255 of file systems."""
+
 _UNSAFE = re.compile(r"[^\w.-]+")
 
 
@@ -110,7 +112,12 @@ def safe_name(name: str) -> str:
     """A name without folders, and without characters that are special in a shell or a header."""
     base = _UNSAFE.sub("_", name.replace("\\", "/").rpartition("/")[2]).strip(".")
     stem, dot, ending = base.rpartition(".")
-    return f"{stem[:MAX_NAME_CHARS]}{dot}{ending[:MAX_NAME_CHARS]}"
+    return f"{_cut(stem)}{dot}{_cut(ending)}"
+
+
+def _cut(name: str) -> str:
+    """The beginning of a name, in whole characters."""
+    return name.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
 
 
 def named_for(name: str, target: str) -> str:

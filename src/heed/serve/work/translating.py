@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
-from heed.decode.options import options_from, require_storable, with_alternatives
+from heed.decode.options import DecodeOptions, options_from, require_storable, with_alternatives
 from heed.errors import ConfigError
 from heed.serve.refusal import Refusal
 from heed.serve.work.cache import Cache, Keys
@@ -30,11 +30,7 @@ def call_of(
     """
     if "n_best" in options:
         raise _wrong_option("n_best is not an option of a request; use alternatives.")
-    try:
-        chosen = options_from(model.translator.options, options)
-        require_storable(chosen, where="in a request", remedy="")
-    except (ConfigError, TypeError) as error:
-        raise _wrong_option(str(error).replace("decoding.", "options.")) from None
+    chosen = checked_options(model.translator.options, options)
     if alternatives:
         chosen = with_alternatives(chosen, alternatives)
     return Call(
@@ -44,6 +40,24 @@ def call_of(
         alignment=alignment,
         alternatives=alternatives,
     )
+
+
+def checked_options(base: DecodeOptions, options: Mapping[str, Any]) -> DecodeOptions:
+    """The options of a search for a client.
+
+    Args:
+        base: those of the model.
+        options: the client's.
+
+    Raises:
+        Refusal: an option is unknown, or its value is out of the range for requests.
+    """
+    try:
+        chosen = options_from(base, options)
+        require_storable(chosen, where="in a request", remedy="")
+    except (ConfigError, TypeError) as error:
+        raise _wrong_option(str(error).replace("decoding.", "options.")) from None
+    return chosen
 
 
 def _wrong_option(sentence: str) -> Refusal:

@@ -150,8 +150,10 @@ class MonoPairs:
                 until_s = started_at + limit_s * number / len(mono)
                 pairs = clean(self._pairs(translator, language, until_s), self.recipe.data, reading)
                 for pair in pairs:
-                    self._add(store, pair)
-                    if len(samples) < number * N_SAMPLES:
+                    if not self._add(store, pair):
+                        reading.n_kept -= 1
+                        reading.drop("too_long", pair)
+                    elif len(samples) < number * N_SAMPLES:
                         samples.append({"src": pair.src, "tgt": pair.tgt})
             trainer.model.train()
         facts = {
@@ -183,10 +185,13 @@ class MonoPairs:
                     src, tgt, origin=f"mono {language}", source_lang=other, target_lang=language
                 )
 
-    def _add(self, store: StoreWriter, pair: Pair) -> None:
+    def _add(self, store: StoreWriter, pair: Pair) -> bool:
+        """Store a pair; False if it has too many pieces."""
         vocab = self.data.src_vocab
         tags = [vocab.language_id(pair.target_lang), self._tag]
         src_ids = [*tags, *vocab.encode(pair.src)]
         tgt_ids = vocab.encode(pair.tgt)
-        if max(len(src_ids), len(tgt_ids)) < self.recipe.data.max_length:
+        is_short = max(len(src_ids), len(tgt_ids)) < self.recipe.data.max_length
+        if is_short:
             store.add(src_ids, tgt_ids)
+        return is_short

@@ -265,7 +265,8 @@ def choose_bag_training(training: Mapping[str, Any], facts: Facts) -> Values:
     their weights.
     """
     n_tokens = MARKED * facts.n_src_tokens
-    batch_tokens = min(3072, max(256, round(n_tokens / 100)))
+    usual = min(3072, max(256, round(n_tokens / 100)))
+    batch_tokens = _number(training, "batch_tokens", usual)
     n_steps = max(400, round(BAG_EPOCHS * n_tokens / batch_tokens))
     return {
         "optimizer": "adamw",

@@ -11,10 +11,11 @@ from typing import Any
 from torch import Tensor
 
 from heed.bundle.bundle import description_files, load_bundle, save_bundle
-from heed.bundle.find import CHECKPOINTS, INT8, SHORTLIST, step_folders
+from heed.bundle.find import BEST, CHECKPOINTS, INT8, SHORTLIST, step_folders
 from heed.data.prepared import Prepared
 from heed.disk.files import read_json_lines
-from heed.errors import RunError
+from heed.disk.folders import read_manifest
+from heed.errors import FormatError, RunError
 from heed.machine.device import describe_environment
 from heed.model.build import count_parameters
 from heed.model.network import TorchNetwork
@@ -25,7 +26,7 @@ from heed.train.run import checkpoint
 from heed.train.run.calibrate import calibrate_after_training
 from heed.train.run.setup import make_trainer, take_over
 from heed.train.step.averages import copy_into, using_weights
-from heed.train.step.events import METRICS_FILE, Report
+from heed.train.step.events import METRICS_FILE, Report, finite
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.trainer import Trainer
 from heed.train.step.validate import Validation
@@ -86,7 +87,15 @@ class RunKeeper:
         """Save the weights with the best validation so far as a model folder."""
         self._require_folder()
         bundle = make_bundle(trainer, self.recipe, self.data)
-        save_bundle(self.out / CHECKPOINTS / "best", bundle, numbers=_numbers(validation))
+        # With the weights, because the checkpoint with these numbers follows later: after a kill
+        # in between the run goes back behind them, but these weights stay the best.
+        found = {key: value for key, value in asdict(validation).items() if key != "samples"}
+        metadata = {
+            "score": validation.score(self.recipe.training.metric),
+            "validation": finite({"step": trainer.progress.step, **found}),
+        }
+        path = self.out / CHECKPOINTS / BEST
+        save_bundle(path, bundle, numbers=_numbers(validation), metadata=metadata)
 
     def _require_folder(self) -> None:
         # Saving would make a new folder, without the corpus and recipe needed to continue.
@@ -96,16 +105,17 @@ class RunKeeper:
 
 def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: Report) -> None:
     """Write the best model into the run folder; the average of checkpoints if it is better."""
-    best = load_bundle(out / CHECKPOINTS / "best")
+    best = load_bundle(out / CHECKPOINTS / BEST)
     best = replace(best, decoding=decoding_to_store(data, recipe))
     validation = best_validation(out) or {}
     if recipe.training.average_checkpoints > 1:
         folders = [folder for step, folder in step_folders(out) if step]
-        mean = checkpoint.average_checkpoints(folders[: recipe.training.average_checkpoints])
+        folders = folders[: recipe.training.average_checkpoints]
+        mean = checkpoint.average_checkpoints(folders)
         averaged = replace(trainer, averaged=mean)
         found = validate_trainer(averaged, data, recipe)
-        metric = recipe.training.metric
-        is_better = trainer.progress.best is None or found.score(metric) > trainer.progress.best
+        score = _stored_with_best(out).get("score", trainer.progress.best)
+        is_better = score is None or found.score(recipe.training.metric) > score
         report(
             {"kind": "average", "checkpoints": len(folders), "is_best": is_better, **asdict(found)}
         )
@@ -156,7 +166,12 @@ def validate_trainer(
 
 
 def best_validation(out: Path) -> dict[str, Any] | None:
-    """The event of the best validation so far, from the run's metrics."""
+    """The numbers of the best validation so far: those of the best weights.
+
+    Those that an older heed stored come without any; then it is the event in the run's metrics.
+    """
+    if stored := _stored_with_best(out).get("validation"):
+        return dict(stored)
     path = out / METRICS_FILE
     if not path.exists():
         return None
@@ -165,6 +180,14 @@ def best_validation(out: Path) -> dict[str, Any] | None:
         if event.get("kind") == "validation" and event.get("is_best"):
             best = event
     return best
+
+
+def _stored_with_best(out: Path) -> dict[str, Any]:
+    """What `save_best` stored with the weights; empty if there are none."""
+    try:
+        return read_manifest(out / CHECKPOINTS / BEST).metadata
+    except FormatError:
+        return {}
 
 
 def _by_language(validation: Mapping[str, Any]) -> dict[str, float]:

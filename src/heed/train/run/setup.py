@@ -3,7 +3,9 @@
 Each function reuses files of an earlier start and makes only the missing ones.
 """
 
+import math
 import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
@@ -15,6 +17,7 @@ from heed.bundle.find import CONFIG, step_folders
 from heed.data.corpus import Corpus
 from heed.data.prepared import DATA, Prepared
 from heed.data.progress import phase
+from heed.disk.files import read_json_lines
 from heed.disk.folders import finish_update, remove_temporaries, verify_directory
 from heed.errors import FormatError, RunError
 from heed.machine.device import ROUNDED, choose_dtype, choose_rounding
@@ -35,7 +38,7 @@ from heed.train.start.counted import counted_weights
 from heed.train.start.embeddings import first_weights, freeze, frozen_in_words, require_way
 from heed.train.start.finetune import Parent, inherited, open_parent, require_same_parent
 from heed.train.step.averages import copy_into
-from heed.train.step.events import Report, duration
+from heed.train.step.events import METRICS_FILE, Report, duration
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.progress import Progress, training_seconds
 from heed.train.step.trainer import Trainer
@@ -176,6 +179,7 @@ def resume(trainer: Trainer, out: Path, decoding: Mapping[str, Any]) -> tuple[bo
     trainer.time_limit_s = training_seconds(time_s, progress.reserve_s, trainer.ending)
     trainer.started_at = time.monotonic() - progress.elapsed_s
     trainer.tick()
+    _recount_validations(trainer)
     if progress.is_finished:
         # A finished run that is given more time or steps continues.
         progress.is_finished = trainer.share >= 1.0 or _has_stopped_early(trainer)
@@ -197,6 +201,19 @@ def resume(trainer: Trainer, out: Path, decoding: Mapping[str, Any]) -> tuple[bo
     return is_complete, notes
 
 
+def _recount_validations(trainer: Trainer) -> None:
+    """Count the validations made as those of a longer budget, if the run was given one.
+
+    They are spread over the budget, so those made before lie in a smaller share of it now. With the
+    same budget the count stays, so that a paused run validates when an undisturbed one does.
+    """
+    progress, config = trainer.progress, trainer.config
+    is_same = (progress.time_s, progress.max_steps) == (config.time_s, config.max_steps)
+    if not (is_same or config.validate_every):
+        made = math.floor(trainer.share * config.validations)
+        progress.validations = min(progress.validations, made)
+
+
 def _missing(out: Path, step: int, decoding: Mapping[str, Any]) -> str:
     """The missing part of the run folder, in words; "" if it holds the model of this step."""
     incomplete = f"does not hold the whole model of step {step}"
@@ -207,9 +224,20 @@ def _missing(out: Path, step: int, decoding: Mapping[str, Any]) -> str:
     # A manifest of heed 0.1 does not say which step the model is of.
     if CONFIG not in manifest.files or manifest.metadata.get("step", step) != step:
         return incomplete
+    if not _has_ended(out, step):
+        return f"holds the model of step {step}, but the run was killed before its end"
     bundle = load_bundle(out)
     is_same = stored_decoding(bundle) == stored_decoding(replace(bundle, decoding=dict(decoding)))
     return "" if is_same else "holds a model with other decoding settings"
+
+
+def _has_ended(out: Path, step: int) -> bool:
+    """Whether the run came to its end at this step: nothing was logged after that."""
+    path = out / METRICS_FILE
+    if not path.exists():  # no kill removes it, and without it there is nothing to go by
+        return True
+    last = deque(read_json_lines(path), maxlen=1)
+    return any(event.get("kind") == "end" and event.get("step") == step for event in last)
 
 
 def reached_limits(trainer: Trainer) -> str:

@@ -126,9 +126,11 @@ def _meetings(occurrences: Numbers, n: int) -> Numbers:
 
 
 def _summed(found: Sequence[Counts]) -> Counts:
-    keys, places = np.unique(np.concatenate([keys for keys, _ in found]), return_inverse=True)
+    nothing = np.zeros(0, np.int64)
+    every = np.concatenate([nothing, *(keys for keys, _ in found)])
+    keys, places = np.unique(every, return_inverse=True)
     counts = np.zeros(len(keys), np.int64)
-    np.add.at(counts, places, np.concatenate([counts for _, counts in found]))
+    np.add.at(counts, places, np.concatenate([nothing, *(counts for _, counts in found)]))
     return keys, counts
 
 

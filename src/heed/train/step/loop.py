@@ -102,7 +102,9 @@ def _is_save_due(trainer: Trainer, saved_step: int, saved_s: float) -> bool:
 
 
 def _save(trainer: Trainer, keeper: Keeper) -> None:
-    trainer.progress.elapsed_s = trainer.elapsed_s
+    progress, config = trainer.progress, trainer.config
+    progress.elapsed_s = trainer.elapsed_s
+    progress.time_s, progress.max_steps = config.time_s, config.max_steps
     whole, optimizer = trainer.whole(), trainer.optimizer.state()
     if trainer.group.is_leader:
         keeper.save(whole, optimizer)

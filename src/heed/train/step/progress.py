@@ -28,6 +28,8 @@ class Progress:
         at_once: positions computed at once, so that memory suffices; 0 = whole batches.
         splits: steps computed in parts because they did not fit into memory.
         reserve_s: seconds set aside for the last validation and for writing, once measured.
+        time_s: the time budget when this was saved; None = no limit, or saved by an older heed.
+        max_steps: the limit of steps when this was saved; None = the same.
         is_finished: the budget is used up or training stopped early.
     """
 
@@ -49,6 +51,8 @@ class Progress:
     at_once: int = 0
     splits: int = 0
     reserve_s: float | None = None
+    time_s: float | None = None
+    max_steps: int | None = None
     is_finished: bool = False
 
 

@@ -81,9 +81,10 @@ def observed_pairs(
         reader: turns them into ids.
         n_dev_in_train: training pairs left out because they share a sentence with those.
     """
+    probed = choose_pairs(train, len(train.src_lengths), dev_sets, reader)
     return Observed(
         train=train,
-        probed=choose_pairs(train, len(train.src_lengths), dev_sets, reader),
+        probed=probed if probed.train and probed.dev else None,
         has_tags=bool(reader.target_langs),
         dev_likeness=_dev_likeness(dev_sets, reader),
         n_dev=sum(len(dev.src) for dev in dev_sets),

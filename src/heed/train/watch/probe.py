@@ -112,7 +112,7 @@ def choose_pairs(
     dev = []
     for one in dev_sets:
         tag = reader.tag(one.target_lang or None)
-        for i in _spread(len(one.src), 4 * N_PAIRS // len(dev_sets)):
+        for i in _spread(len(one.src), max(1, 4 * N_PAIRS // len(dev_sets))):
             dev.append(read(one.src[i], one.tgt[i], tag))
     most = min(MAX_TOKENS, reader.max_whole_tokens)
     return ProbePairs(

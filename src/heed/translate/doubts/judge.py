@@ -11,7 +11,7 @@ import numpy as np
 
 from heed.bundle.bundle import Bundle
 from heed.bundle.doubts import Judgment
-from heed.bundle.find import DOUBTS
+from heed.bundle.find import DOUBT_WORDS, DOUBTS
 from heed.errors import FormatError
 from heed.text.vocab import Vocab
 from heed.translate.doubts.features import NAMES, Measured, measure
@@ -21,7 +21,7 @@ from heed.translate.doubts.numbers import different_numbers
 from heed.translate.doubts.scripts import is_in_foreign_script, is_untranslated
 from heed.translate.doubts.spelling import spelled, unknown_characters
 from heed.translate.doubts.unseen import is_of_unseen_words
-from heed.translate.doubts.words import Words
+from heed.translate.doubts.words import N_VALUES, Words
 from heed.translate.result import Doubt, Translation
 from heed.translate.words import piece_spans
 
@@ -214,10 +214,12 @@ def judge_of(bundle: Bundle) -> Judge:
     """The judge of the model of a folder.
 
     Raises:
-        FormatError: one of its regressions has unknown features.
+        FormatError: one of its regressions has unknown features, or its arrays about pieces are of
+            other vocabularies.
     """
     if bundle.judgment is not None:
         _require_known_features(bundle.judgment)
+        _require_known_pieces(bundle.judgment, bundle.src_vocab, bundle.tgt_vocab)
     return Judge(
         bundle.judgment,
         bundle.src_vocab,
@@ -239,6 +241,18 @@ def _require_known_features(judgment: Judgment) -> None:
             raise FormatError(
                 f"{DOUBTS} of the model is damaged: {name} has {n_weights} weights and {n_rows} "
                 f"rows of knots, which do not fit {n} features."
+            )
+
+
+def _require_known_pieces(judgment: Judgment, src_vocab: Vocab, tgt_vocab: Vocab) -> None:
+    if not judgment.words:
+        return
+    for name, vocab in (("src.values", src_vocab), ("tgt.values", tgt_vocab)):
+        shape = judgment.words[name].shape
+        if shape != (vocab.size, N_VALUES):
+            raise FormatError(
+                f"{DOUBT_WORDS} of the model is damaged: {name} must have {vocab.size} rows of "
+                f"{N_VALUES} numbers, but is {list(shape)}."
             )
 
 

@@ -60,8 +60,9 @@ async function send(file) {
   };
   try {
     const { blob, name } = await upload("files", form, { onProgress, signal });
-    offer(file, blob, name || nameFor(file.name));
+    if (signal === current.signal) offer(file, blob, name || nameFor(file.name));
   } catch (error) {
+    if (signal !== current.signal) return; // another file has taken its place
     if (error.name === "AbortError") hide();
     else failed(file, error);
   }

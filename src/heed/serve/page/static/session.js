@@ -138,14 +138,19 @@ export async function translate() {
     return;
   }
   await during(current.signal, async (signal) => {
-    const answer = await answerTo(text, signal);
-    session.set({ answer, error: null, canUndo: false, canRedo: false });
+    const sent = await showAnswer(text, signal);
+    // It told the language of the text, for which there may be another glossary than was sent.
+    if (sent !== JSON.stringify(session.glossary)) await showAnswer(text, signal);
   });
 }
 
-async function answerTo(text, signal) {
+/** Show the answer to a text; returns the glossary that was sent for it, in JSON. */
+async function showAnswer(text, signal) {
+  const sent = JSON.stringify(session.glossary);
   const answer = await (text.length < STREAM_FROM ? whole(text, signal) : streamed(text, signal));
-  return isTurnedAround(answer) ? answerTo(text, signal) : answer;
+  if (isTurnedAround(answer)) return showAnswer(text, signal);
+  session.set({ answer, error: null, canUndo: false, canRedo: false });
+  return sent;
 }
 
 /** A text that is in the target language already is translated into another one instead. */
@@ -224,6 +229,7 @@ export async function alternativesOf(index, signal) {
  */
 export async function choose(index, text, prefix) {
   const { answer } = session;
+  if (answer?.sourceText !== session.text) return; // a newer text is about to be translated
   const segment = answer.segments[index];
   past.push(answer);
   future.length = 0;
