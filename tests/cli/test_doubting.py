@@ -50,6 +50,18 @@ def test_doubtful_lines_are_marked_or_replaced_by_their_source(
     assert sources == LINES
 
 
+def test_a_source_with_line_breaks_and_tabs_stays_one_line(
+    call: Callable[..., Any], model: str
+) -> None:
+    flags = ["translate", "-m", model, "-b", "1", "--on-doubt", "source"]
+    texts = b'{"text": "A man\\r\\nrides"}\n"Two dogs"\n'
+    code, out, err = call(*flags, "--json-input", stdin=texts)
+    assert (code, out) == (0, "A man rides\nTwo dogs\n"), err
+    code, out, _ = call(*flags, "--with-scores", stdin=b"A man\trides\n")
+    assert (code, out.count("\t")) == (0, 1)
+    assert out.startswith("A man rides\t")
+
+
 def test_the_first_doubtful_line_ends_it_when_asked(translate: Callable[..., Any]) -> None:
     code, out, err = translate("--on-doubt", "fail")
     assert code == 1

@@ -218,6 +218,7 @@ def test_wrong_requests_are_told_in_one_line(
         (["--ref", "REF", "--metrics", "chrf", "-tok", "13A"], 2, "tokenize must be one of 13a,"),
         (["--ref", "REF", "--hyp", "OLD", "--hyp", "SRC"], 2, "Compare two systems at a time"),
         (["--ref", "REF", "--save", "REF/out"], 1, "REF"),
+        (["--ref", "REF", "--save", "out.gz"], 2, "out.gz: the output is not compressed"),
         (["--ref", "REF", "-tok", "ja-mecab"], 1, "The tokenizer ja-mecab is not installed: pip"),
     ],
 )

@@ -104,6 +104,12 @@ def test_text_refuses_what_it_cannot_hold() -> None:
         choose_format("text", Details(alignment="soft"))
 
 
+def test_fairseq_refuses_a_confidence() -> None:
+    with pytest.raises(UsageError, match="--format fairseq has no place for a confidence"):
+        choose_format("fairseq", Details(has_confidence=True))
+    assert choose_format("fairseq", Details(has_scores=True)) is as_fairseq
+
+
 def test_a_piece_that_is_a_line_break_stays_on_its_line() -> None:
     odd = Translation(text="a b", tokens=["▁a", "\n", "\r"], source_tokens=["\n"])
     rows = as_fairseq(0, odd, Details())

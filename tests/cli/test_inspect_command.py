@@ -209,6 +209,26 @@ def test_what_cannot_be_shown_is_said_in_words(
     assert len(error.splitlines()) == 1
 
 
+@pytest.mark.parametrize("flag", ["--trace", "--html", "--out"])
+def test_a_file_of_the_model_is_not_written_over(folder: str, call: Call, flag: str) -> None:
+    weights = Path(folder) / "model.safetensors"
+    before = weights.read_bytes()
+    tensor = ["--tensor", "memory"] if flag == "--out" else []
+    code, _, err = call("inspect", "-q", "-m", folder, TEXT, *tensor, flag, str(weights))
+    assert code == 2
+    assert "are the same file: it would be overwritten" in err
+    assert weights.read_bytes() == before
+
+
+def test_the_usual_model_is_that_of_the_environment(
+    folder: str, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEED_MODEL", folder)
+    code, out, err = call("inspect", TEXT, "--steps")
+    assert code == 0, err
+    assert "memory" in out
+
+
 @pytest.mark.parametrize(
     ("task", "changes", "shown"),
     [

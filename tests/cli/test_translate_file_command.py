@@ -41,6 +41,19 @@ def test_a_link_is_written_through_and_a_dash_is_standard_output(
     assert (code, out) == (0, target.read_text())
 
 
+def test_an_output_that_cannot_be_written_is_told_before_the_model_is_loaded(
+    call: Callable[..., Any], model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, folder = tmp_path / "a.txt", tmp_path / "folder.txt"
+    source.write_text("A man\n")
+    folder.mkdir()
+    monkeypatch.setattr("heed.cli.translate_file.load_translator", None)
+    for target in (folder, source / "b.txt"):
+        code, out, err = call("translate-file", str(source), str(target), "-m", model)
+        assert (code, out) == (1, "")
+        assert f"cannot write {target}: " in err
+
+
 def test_terms_of_a_glossary_are_put_in(
     call: Callable[..., Any], model: str, tmp_path: Path
 ) -> None:

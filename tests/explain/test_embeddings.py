@@ -100,6 +100,19 @@ def test_states_of_each_layer_are_in_one_plane(
         trajectories({}, ["a", "b"], side=side)
 
 
+def test_a_model_without_encoder_layers_has_no_states_of_its_source(
+    config_of: Callable[..., Any],
+) -> None:
+    torch.manual_seed(1)
+    model = build_model(config_of(n_encoder_layers=0)).eval()
+    with recording(model) as caught:
+        model.teacher_forced(torch.tensor([[4, 5, 3]]), torch.tensor([[2, 7, 8]]))
+    tensors = {name: tensor[0].numpy() for name, tensor in caught.items()}
+    assert trajectories(tensors, list("xyz"), side="tgt").names[-1].startswith("decoder.1")
+    with pytest.raises(DataError, match="states of each layer of the encoder"):
+        trajectories(tensors, list("abc"), side="src")
+
+
 def test_one_vector_has_no_map() -> None:
     with pytest.raises(DataError, match=r"must have two vectors or more, but the array is \(1, 4"):
         principal_components(np.ones((1, 4), np.float32))

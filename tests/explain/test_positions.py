@@ -154,6 +154,18 @@ def test_a_model_has_the_table_of_its_kind(
         assert np.array_equal(found.values, expected.values)
 
 
+def test_a_side_without_a_table_of_its_own_has_none(
+    vocab: Vocab, config_of: Callable[..., Any]
+) -> None:
+    model = bundle(vocab, config_of, positions="shaw", decoder_self="average")
+    assert model_positions(model).values.shape[0]
+    with pytest.raises(ConfigError, match="has no layer 0 with positions on the target side"):
+        model_positions(model, side="target")
+    model = bundle(vocab, config_of, positions="shaw", decoder_attention="merged")
+    name = "decoder.0.joint_attention.relative.keys"
+    assert np.array_equal(model_positions(model, side="target").values, model.weights[name])
+
+
 def test_rounded_weights_keep_a_learned_table(
     vocab: Vocab, config_of: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -283,6 +283,9 @@ def test_the_commands(trained: Path, call: Call, text: Path) -> None:
     assert "in windows of 64" in out
     code, out, _ = call("evaluate", "-m", run, "--text", str(text), "--json")
     assert json.loads(out)["bits_per_character"] < 0.5
+    code, _, err = call("evaluate", "-m", run, "--text", str(text), "--dtype", "float16")
+    assert code == 1
+    assert "float16 needs a GPU" in err
 
 
 def test_int8_generates_without_torch(
@@ -332,6 +335,10 @@ def test_int8_generates_without_torch(
         (["quantize", "RUN", "--shortlist"], "--shortlist is for a model that was trained with"),
         (["quantize", "RUN", "--src", "a", "--ref", "b"], "--src is for a model that was trained"),
         (["evaluate", "--text", "TEXT"], "Give the model: -m RUN"),
+        (
+            ["evaluate", "-m", "RUN", "--text", "TEXT", "-t", "de"],
+            "--text and --labeled cannot be combined with --target-lang.",
+        ),
         (
             ["evaluate", "-m", "RUN", "--text", "TEXT", "--ref", "a"],
             "cannot be combined with --src, --ref or --hyp",

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from heed.errors import DataError
 from heed.vectors import counts
 from heed.vectors.config import VectorsConfig
 from heed.vectors.corpus import read_corpus
@@ -42,6 +43,12 @@ def test_neighbors_are_those_of_brute_force(monkeypatch: pytest.MonkeyPatch) -> 
             for r, c, n in zip(*neighbor_counts(corpus, 4), strict=True)
         }
         assert found == pytest.approx(wanted)
+
+
+def test_words_that_never_meet_have_no_vectors() -> None:
+    corpus = read_corpus([["a"], ["b"], ["a"]], 1)
+    with pytest.raises(DataError, match="no two known words on one line"):
+        learn_counts(corpus, VectorsConfig(kind="counts", size=2, min_count=1))
 
 
 def test_information_by_hand() -> None:

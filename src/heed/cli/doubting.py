@@ -1,6 +1,7 @@
 """What `heed translate` does with doubtful lines, and `heed calibrate`."""
 
 import json
+import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from heed.translate.lines import Line
     from heed.translate.translator import Translator
 
+_LINE_BREAK = re.compile(r"\r\n|[\r\n]")
 MARK = "[?] "
 """Prefix of a doubtful line with `--on-doubt mark`."""
 
@@ -159,7 +161,9 @@ class Doubtful:
             return replace(found, text=MARK + found.text, doubts=doubts)
         if self._wanted.on_doubt == "source":
             doubts = tuple(replace(doubt, start=None, end=None) for doubt in found.doubts)
-            return replace(found, text=source, doubts=doubts)
+            # A line of JSON may hold line breaks, which would add lines to the output.
+            text = _LINE_BREAK.sub(" ", source) if self._unit == "line" else source
+            return replace(found, text=text, doubts=doubts)
         return found
 
 

@@ -21,7 +21,7 @@ from heed.cli.models import (
     model_files,
     model_options,
 )
-from heed.cli.streams import LineWriter, open_output
+from heed.cli.streams import LineWriter, open_output, require_plain
 from heed.cli.survival import show_survival
 from heed.cli.terminal import echo
 from heed.cli.texts import Opening, show_label_scores, show_text_score
@@ -278,9 +278,18 @@ def show_other_tasks(
         UsageError: both are given, or no model is.
         ConfigError: the model has another task.
     """
-    model = Opening(model=opening.model, device=opening.device, threads=opening.threads)
+    model = Opening(
+        model=opening.model, device=opening.device, threads=opening.threads, dtype=opening.dtype
+    )
     if text and labeled:
         raise UsageError("Give either --text (language model) or --labeled (classifier), not both.")
+    ignored = {
+        "--source-lang": opening.source_lang,
+        "--target-lang": opening.target_lang,
+        "--runtime": opening.runtime != "auto",
+    }
+    if unfit := [flag for flag, given in ignored.items() if given]:
+        raise UsageError(f"--text and --labeled cannot be combined with {unfit[0]}.")
     if model.model:
         require_task(model.model, "lm" if text else "classify")
     if text:
@@ -445,12 +454,18 @@ def translate_all(
 
 @contextmanager
 def open_saved(path: str) -> Iterator[LineWriter]:
-    """Open a file that appears only when it is complete; pipes and devices are written directly."""
+    """Open a file that appears only when it is complete; pipes and devices are written directly.
+
+    Raises:
+        UsageError: its name is that of a compressed file.
+        RunError: it cannot be written.
+    """
+    require_plain(path)
     if path == STANDARD or (os.path.exists(path) and not os.path.isfile(path)):
         with open_output(path) as writer:
             yield writer
         return
-    with atomic_writer(path) as file:
+    with atomic_writer(path, follow_links=True) as file:
         yield LineWriter(cast(BinaryIO, file))
 
 

@@ -47,15 +47,18 @@ def choose_format(name: str | None, details: Details) -> Format:
     """The named format, or the simplest one that can hold all details.
 
     Raises:
-        UsageError: plain text cannot hold the details.
+        UsageError: the format cannot hold the details.
     """
     if name is None:
         name = "text" if details.is_plain else "tsv" if details.n_best == 1 else "moses"
     if name == "text" and not details.is_plain:
         raise UsageError(
             "--format text holds one translation a line and nothing else. "
-            "For scores, confidence, alignments or n-best lists use --format tsv, moses, jsonl or "
-            "fairseq."
+            "For scores, confidence, alignments or n-best lists use --format tsv, moses or jsonl."
+        )
+    if name == "fairseq" and details.has_confidence:
+        raise UsageError(
+            "--format fairseq has no place for a confidence: use --format tsv, moses or jsonl."
         )
     return FORMATS[name]
 
@@ -70,7 +73,7 @@ def as_tsv(line: int, translation: Translation, details: Details) -> list[str]:
     rows = []
     for reading in _readings(translation):
         columns = [str(line)] if details.n_best > 1 else []
-        columns.append(reading.text)
+        columns.append(reading.text.replace("\t", " "))  # the source itself may have tabs
         if details.has_scores or details.n_best > 1:
             columns.append(f"{reading.score:.4f}")
         if details.has_word_scores:

@@ -1,5 +1,6 @@
 """`heed inspect`: a page that shows the inside of a model, from a server for this machine only."""
 
+import os
 import secrets
 import webbrowser
 from dataclasses import replace
@@ -9,8 +10,9 @@ from urllib.parse import urlencode
 
 import click
 
+from heed.bundle.outputs import require_not_read
 from heed.cli.command import Session, Share, Text, as_one, command, options
-from heed.cli.models import find_model
+from heed.cli.models import find_model, model_files
 from heed.cli.runs import has_translator, is_run, print_training, read_runs
 from heed.cli.traced import USES, Shown
 from heed.cli.traced import show as show_text
@@ -45,7 +47,7 @@ text_option = options("As text, without a page")
 @option(
     "-m --model models",
     str,
-    "Model or run folder, or an installed model's name; may be given several times.",
+    "Model or run folder, or an installed model's name; several times; default: $HEED_MODEL.",
     multiple=True,
     metavar="DIR|NAME",
 )
@@ -104,9 +106,12 @@ def inspect(
     session: Session = ctx.obj
     if text and not models and Path(text).is_dir():
         models, text, translation = (text,), translation, None
+    models = models or tuple(filter(None, [os.environ.get("HEED_MODEL")]))
     if as_table:
         print_training(models)
         return
+    for path in filter(None, [shown.out, shown.trace_path, html]):
+        require_not_read(path, model_files(models[0] if models else None))
     if shown.is_asked:
         if len(models) > 1:
             raise UsageError("Text output takes one model only.")

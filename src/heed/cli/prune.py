@@ -224,7 +224,7 @@ def _write(path: str, records: list[dict[str, Any]]) -> None:
     """Write records as JSON or as a table, with commas in a `.csv` and else with tabs."""
     suffix = Path(path).suffix.lower()
     if suffix == ".json":
-        write_atomically(path, to_json({"units": records}))
+        write_atomically(path, to_json({"units": records}), follow_links=True)
         return
     columns = ("sublayer", "kind", "unit", "importance", "loss", "loss_without", "distance")
     text = io.StringIO()
@@ -233,7 +233,7 @@ def _write(path: str, records: list[dict[str, Any]]) -> None:
     if path == STANDARD:
         echo(text.getvalue().removesuffix("\n"))
     else:
-        write_atomically(path, text.getvalue().encode())
+        write_atomically(path, text.getvalue().encode(), follow_links=True)
 
 
 def _cells(record: dict[str, Any], columns: tuple[str, ...]) -> list[str]:

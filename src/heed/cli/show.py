@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from heed.bundle.outputs import require_not_read
 from heed.cli.command import Session, Text, as_one, command, options
 from heed.cli.look import terminal_palette
 from heed.cli.models import find_model
@@ -146,6 +147,7 @@ def pieces(session: Session, /, vectors: str, out: str, label: int) -> None:
 
     _require_format(out)
     if Path(vectors).is_file():
+        require_not_read(out, [vectors])
         found = map_of_words(read_vectors(vectors))
     else:
         found = map_of_pieces(piece_tables(load_exact(find_model(vectors)), vectors))

@@ -142,6 +142,18 @@ def _may_pause(stream: IO[bytes]) -> bool:
     return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
 
 
+def require_plain(path: str) -> None:
+    """Refuse an output whose name is that of a compressed file.
+
+    Raises:
+        UsageError: it is.
+    """
+    if is_compressed(path):
+        raise UsageError(
+            f"{path}: the output is not compressed. Give another name, or compress standard output."
+        )
+
+
 @contextmanager
 def open_output(path: str) -> Iterator["LineWriter"]:
     """Open a file, or standard output for `-`.
@@ -154,10 +166,7 @@ def open_output(path: str) -> Iterator["LineWriter"]:
         DataError: the file cannot be written, or the disk is full.
         UsageError: its name is that of a compressed file.
     """
-    if is_compressed(path):
-        raise UsageError(
-            f"{path}: the output is not compressed. Give another name, or compress standard output."
-        )
+    require_plain(path)
     if path == "-":
         yield LineWriter(sys.stdout.buffer, is_live=sys.stdout.isatty() or sys.stdin.isatty())
         sys.stdout.buffer.flush()

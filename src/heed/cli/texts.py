@@ -15,6 +15,7 @@ from heed.cli.score import require_one_stdin
 from heed.cli.terminal import echo
 from heed.data.lines import STDIN, read_lines
 from heed.errors import DataError, UsageError
+from heed.machine.device import DTYPES
 
 GENERATE_EXAMPLES = """
 heed generate -m run/ "ROMEO:"
@@ -46,11 +47,13 @@ class Opening:
         model: folder or name; None = not given.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         threads: of a CPU; None = all cores.
+        dtype: number type to compute in.
     """
 
     model: str | None
     device: str
     threads: int | None
+    dtype: str
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of the functions that load a model.
@@ -61,7 +64,12 @@ class Opening:
         if not self.model:
             raise UsageError("Give the model: -m RUN")
         folder = find_model(self.model)
-        return {"folder": folder, "device": self.device, "threads": self.threads}
+        return {
+            "folder": folder,
+            "device": self.device,
+            "threads": self.threads,
+            "dtype": self.dtype,
+        }
 
 
 def opening_options(function: Any) -> Any:
@@ -70,7 +78,14 @@ def opening_options(function: Any) -> Any:
         as_one(Opening, "opening"),
         model_option("--threads", Threads(1, 1024), "CPU threads; default: all cores."),
         model_option("--device", str, "auto, cpu or cuda.", default="auto"),
-        model_option("-m --model", str, "Run or model folder.", metavar="DIR|NAME"),
+        model_option("--dtype", DTYPES, "Number type to compute in.", default="auto"),
+        model_option(
+            "-m --model",
+            str,
+            "Run or model folder; default: $HEED_MODEL.",
+            metavar="DIR|NAME",
+            envvar=["HEED_MODEL"],
+        ),
     ):
         function = decorate(function)
     return function

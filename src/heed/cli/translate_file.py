@@ -3,6 +3,7 @@
 The formats are in `documents/files.py`.
 """
 
+import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,9 +22,9 @@ from heed.cli.models import (
     model_options,
 )
 from heed.cli.protect import Protection, protect_options
-from heed.disk.files import read_bytes, write_atomically
+from heed.disk.files import read_bytes, require_writable, write_atomically
 from heed.documents.files import open_document
-from heed.errors import UsageError
+from heed.errors import RunError, UsageError
 
 EXAMPLES = """
 heed translate-file page.html page.de.html -m run/
@@ -83,6 +84,8 @@ def translate_file(
         require_not_read(path, [*inputs, *model_files(opening.model)])
     if (report := doubting.report_path) and are_one_file(report, output_path):
         raise UsageError(f"--report and OUT are both {report}: each needs its own file.")
+    if output_path != STANDARD:
+        _require_writable(output_path)
     translator, target_lang = load_translator(session, opening)
     doubting.apply(translator)
     search = checked_search(translator.options, {"beam_size": beam_size})
@@ -108,3 +111,15 @@ def translate_file(
     n_texts = len(translations)
     session.say(f"{name}: {n_texts:,} text{'s' * (n_texts != 1)} translated")
     doubtful.summarize(session)
+
+
+def _require_writable(path: str) -> None:
+    """Check before an hour of translating that a file can be written; a link stays.
+
+    Raises:
+        RunError: it cannot.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise RunError(f"cannot write {path}: the path exists and is not a file.")
+    require_writable(target)

@@ -187,7 +187,8 @@ def trajectories(
     Raises:
         DataError: the trace has no layers of that side, or the number of tokens differs.
     """
-    is_one_stack = "encoder.0.in" not in tensors
+    # A model may have no encoder layer, but then its source is embedded apart.
+    is_one_stack = not {"encoder.0.in", "embed_src.sum"} & tensors.keys()
     stack = "encoder" if side == "src" and not is_one_stack else "decoder"
     first = f"{stack}.0.in"
     firsts = (first,) if is_one_stack else (f"embed_{side}.sum", f"embedded_{side}", first)

@@ -5,6 +5,7 @@ only for kinds of positions that torch computes. `heed.model.positions` has the 
 """
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
@@ -18,6 +19,7 @@ from heed.engine.packed import from_arrays
 from heed.engine.tables import wave_angles, wave_table
 from heed.errors import ConfigError, DataError
 from heed.model.families import plan
+from heed.model.one_stack.config import OneStackConfig
 
 Floats = NDArray[np.float32]
 Side = Literal["source", "target"]
@@ -302,14 +304,17 @@ def _learned(bundle: Bundle, kind: str, side: Side, layer: int) -> Floats:
         return network.tables[code]
     named = [weight for weight in plan(bundle.config) if weight.role == "positions"]
     if kind == "shaw":
-        part = f".{layer}.self_attention.relative.keys"
-        fitting = [weight for weight in named if weight.name.endswith(part)]
+        part = re.compile(rf".*\.{layer}\.(self|joint)_attention\.relative\.keys")
     else:
-        fitting = [weight for weight in named if weight.name.endswith(".positions.table")]
-    # A model with one stack has one table for both sides.
-    fitting = [weight for weight in fitting if weight.side == code] or fitting
+        part = re.compile(r".*\.positions\.table")
+    if not isinstance(bundle.config, OneStackConfig):  # that has one table for both sides
+        named = [weight for weight in named if weight.side == code]
+    fitting = [weight for weight in named if part.fullmatch(weight.name)]
     if not fitting:
-        raise ConfigError(f"this model ({bundle.config.summary()}) has no layer {layer}.")
+        raise ConfigError(
+            f"this model ({bundle.config.summary()}) has no layer {layer} with positions on the "
+            f"{side} side."
+        )
     return np.array(bundle.weights[fitting[0].name], np.float32)
 
 

@@ -120,7 +120,7 @@ def write_tensor(trace: NamedTensors, name: str, path: str | Path) -> None:
     if path.suffix == ".npy":
         buffer = io.BytesIO()
         np.save(buffer, trace[name], allow_pickle=False)
-        write_atomically(path, buffer.getvalue())
+        write_atomically(path, buffer.getvalue(), follow_links=True)
         return
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -132,7 +132,7 @@ def write_tensor(trace: NamedTensors, name: str, path: str | Path) -> None:
             writer.writerows([place, sentence.source, *row] for row in _rows(sentence, name))
     else:
         writer.writerows(_rows(trace, name))
-    write_atomically(path, text.getvalue().encode())
+    write_atomically(path, text.getvalue().encode(), follow_links=True)
 
 
 def _rows(trace: NamedTensors, name: str) -> Iterator[list[Any]]:

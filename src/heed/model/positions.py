@@ -165,11 +165,13 @@ class SinusoidalPositions(nn.Module):
         An offset may be one number or one for each row; positions below 0 get the row of 0.
         """
         end = _end(x, offset)
-        if end > self.table.size(0):
+        # Another thread may replace the table meanwhile, by a smaller one than is needed here.
+        table = self.table
+        if end > table.size(0):
             # A table made under inference_mode could not be used in training afterwards.
             with torch.inference_mode(False):
-                self.table = self._rows(2 * end).to(self.table)
-        return x + _read(self.table, x.size(1), offset)
+                self.table = table = self._rows(2 * end).to(table)
+        return x + _read(table, x.size(1), offset)
 
     def rotation(self, length: int, offset: int = 0) -> Rotation | None:
         """None: queries and keys stay as they are."""
@@ -251,12 +253,15 @@ class RotaryPositions(nn.Module):
     def rotation(self, length: int, offset: int = 0) -> Rotation | None:
         """Cosines and sines of positions `offset …`, each `(length, d_k)`."""
         end = offset + length
-        if end > self.cosines.size(0):
+        # Another thread may replace the tables meanwhile, by smaller ones than are needed here.
+        cosines, sines = self.cosines, self.sines
+        if end > min(cosines.size(0), sines.size(0)):
             # A table made under inference_mode could not be used in training afterwards.
             with torch.inference_mode(False):
-                cosines, sines = rotary_table(2 * end, self.d_k)
-                self.cosines, self.sines = cosines.to(self.cosines), sines.to(self.sines)
-        return self.cosines[offset:end], self.sines[offset:end]
+                made = rotary_table(2 * end, self.d_k)
+                cosines, sines = made[0].to(cosines), made[1].to(sines)
+                self.cosines, self.sines = cosines, sines
+        return cosines[offset:end], sines[offset:end]
 
     def distances(self, n_queries: int, n_keys: int, offset: int = 0) -> Tensor | None:
         """None: scores do not depend on distances."""
@@ -291,10 +296,12 @@ class RelativePositions(nn.Module):
             Whole numbers, `(n_queries, n_keys)`.
         """
         end = max(n_keys, offset + n_queries)
-        if end > len(self.places):
+        # Another thread may replace the table meanwhile, by a smaller one than is needed here.
+        places = self.places
+        if end > len(places):
             with torch.inference_mode(False):
-                self.places = torch.arange(2 * end, device=self.places.device)
-        return self.places[:n_keys] - self.places[offset : offset + n_queries, None]
+                self.places = places = torch.arange(2 * end, device=places.device)
+        return places[:n_keys] - places[offset : offset + n_queries, None]
 
 
 Positions = (

@@ -181,7 +181,7 @@ def write_page(
         places, numbers = _fitting(nodes, short, room, later, is_short=True)
     held["answers"]["trace"]["nodes"] = [node for node in nodes if node["name"] in places]
     page = _page(held | {"places": places, "numbers": numbers}, char_limit).encode()
-    write_atomically(path, page)
+    write_atomically(path, page, follow_links=True)
     return len(page)
 
 

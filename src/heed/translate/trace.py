@@ -309,7 +309,8 @@ def _write(
     path: str | Path, format: str, tensors: Mapping[str, Floats], about: Mapping[str, Any]
 ) -> None:
     metadata = {"format": format, "trace": json.dumps(about, ensure_ascii=False)}
-    write_atomically(path, encode_tensors(tensors, metadata=metadata, must_be_finite=False))
+    data = encode_tensors(tensors, metadata=metadata, must_be_finite=False)
+    write_atomically(path, data, follow_links=True)
 
 
 def read_trace(path: str | Path) -> Trace | BatchTrace:

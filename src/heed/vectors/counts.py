@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.data.progress import Report, phase, silent
+from heed.errors import DataError
 from heed.machine.seeds import derive_seed
 from heed.vectors.config import VectorsConfig
 from heed.vectors.corpus import Corpus
@@ -38,10 +39,18 @@ def learn_counts(corpus: Corpus, config: VectorsConfig, report: Report = silent)
         corpus: the words as ids.
         config: `size`, `window` and `seed` are used.
         report: receives progress events.
+
+    Raises:
+        DataError: no two words stand on one line.
     """
     n = len(corpus.words)
     phase(report, "counting", unit="words")
     rows, columns, counts = neighbor_counts(corpus, config.window)
+    if not len(counts):
+        raise DataError(
+            "the text has no two known words on one line, so nothing can be counted: give lines "
+            "of several words, or lower --min-count."
+        )
     entries = information(rows, columns, counts, n, smoothing=SMOOTHING)
     phase(report, "decomposing", unit="words")
     found, strengths = left_singular(entries, n, config.size, seed=config.seed)

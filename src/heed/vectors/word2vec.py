@@ -21,7 +21,7 @@ from heed.vectors.corpus import MAX_LINE_WORDS, Corpus
 from heed.vectors.table import Floats
 
 LOWEST_RATE = 1e-4
-"""The learning rate at the end."""
+"""The learning rate at the end, unless that of the beginning is lower."""
 
 POWER = 0.75
 """Negative words are drawn in proportion to their counts to this power."""
@@ -46,13 +46,15 @@ def learn_word2vec(corpus: Corpus, config: VectorsConfig, report: Report = silen
     jobs = list(_jobs(corpus.ends))
     n_total = max(1, config.epochs * len(corpus.ids))
 
+    lowest = min(LOWEST_RATE, config.learning_rate)
+
     def run(epoch: int, number: int) -> None:
         first, last, start, end = jobs[number]
         share = (epoch * len(corpus.ids) + start) / n_total
-        rate = config.learning_rate - (config.learning_rate - LOWEST_RATE) * share
+        rate = config.learning_rate - (config.learning_rate - lowest) * share
         state = derive_seed(config.seed, config.kind, epoch, number) % (1 << 48)
         ends = corpus.ends[first:last] - start
-        learn(learner, corpus.ids[start:end], ends, max(rate, LOWEST_RATE), state)
+        learn(learner, corpus.ids[start:end], ends, max(rate, lowest), state)
 
     all_jobs = list(itertools.product(range(config.epochs), range(len(jobs))))
     with ThreadPoolExecutor(config.threads) as pool:

@@ -1,5 +1,8 @@
 """A small untrained model whose traces are looked at."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
 
@@ -13,8 +16,7 @@ from heed.translate.translator import Translator, load
 LINES = ["A dog runs.", "Two men ride a bike in the snow.", "Snow.", "Don't run, men!"]
 
 
-@pytest.fixture(scope="package")
-def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+def make_translator(folder: Path, **changes: Any) -> Translator:
     torch.manual_seed(4)
     vocab = train_vocab(LINES * 9, size=320)
     config = ModelConfig(
@@ -25,8 +27,8 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
         d_ff=24,
         n_encoder_layers=2,
         n_decoder_layers=2,
+        **changes,
     )
-    folder = tmp_path_factory.mktemp("attention") / "model"
     bundle = Bundle(
         config=config,
         weights=to_arrays(build_model(config).state_dict()),
@@ -38,3 +40,14 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
     )
     save_bundle(folder, bundle)
     return load(folder, threads=1)
+
+
+@pytest.fixture(scope="package")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    return make_translator(tmp_path_factory.mktemp("attention") / "model")
+
+
+@pytest.fixture(scope="package")
+def of_same_layer(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    """Its decoder layers read the encoder layers of the same height."""
+    return make_translator(tmp_path_factory.mktemp("same") / "model", cross_from="same")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from heed.errors import UsageError
 from heed.explain.attention.maps import maps
 from heed.explain.attention.roles import distances_of, main_role, roles, roles_of
 from heed.translate.translator import Translator
@@ -31,6 +32,8 @@ def test_every_head_of_a_trace_has_shares(translator: Translator) -> None:
     trace = translator.trace("Two men ride a bike.", "A dog runs.")
     found = roles_of(trace, "cross", translator.src_vocab)
     assert [len(layer) for layer in found] == [2, 2]
+    with pytest.raises(UsageError, match="use must be encoder, decoder or cross"):
+        roles_of(trace, "joint")
     weights = maps(trace, "cross")[1][0]
     assert found[1][0]["special"] == pytest.approx(weights[:, -1].mean(), abs=1e-6)
     vocab = translator.src_vocab

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from heed.errors import UsageError
 from heed.explain.attention.maps import maps, tokens
 from heed.explain.attention.words import is_punctuation, is_special
 from heed.explain.heads import head_distances
@@ -60,8 +61,10 @@ def roles_of(trace: Trace, use: str, vocab: Vocab | None = None) -> list[list[Sh
             the vocabulary, is `rare`; None = no piece is.
 
     Raises:
-        UsageError: the model has no attention of this use.
+        UsageError: the model has no attention of this use, or it is `joint`.
     """
+    if use == "joint":
+        raise UsageError("Roles are of one side; use must be encoder, decoder or cross.")
     trace = trace.without_padding()
     _, columns = tokens(trace, use)
     rarest = [] if vocab is None else _rarest(columns, vocab)

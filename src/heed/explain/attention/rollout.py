@@ -35,7 +35,7 @@ def rollout(layers: list[Floats]) -> list[Floats]:
 
 
 def rollout_to_source(
-    self_attention: list[Floats], cross_attention: list[Floats], memory: Floats
+    self_attention: list[Floats], cross_attention: list[Floats], memories: list[Floats]
 ) -> list[tuple[Floats, Floats]]:
     """Rollout of a decoder: shares of the source and of the target's own inputs.
 
@@ -45,7 +45,8 @@ def rollout_to_source(
     Args:
         self_attention: mean over heads by layer, `(tgt_len, tgt_len)`.
         cross_attention: mean over heads by layer, `(tgt_len, src_len)`.
-        memory: rollout of the encoder after its last layer, `(src_len, src_len)`.
+        memories: for each layer, rollout of the encoder after the layer that it reads,
+            `(src_len, src_len)`.
 
     Returns:
         After each layer, shares of source `(tgt_len, src_len)` and target `(tgt_len, tgt_len)`
@@ -56,7 +57,7 @@ def rollout_to_source(
     of_target = np.eye(self_attention[0].shape[-1], dtype=np.float32)
     of_source = np.zeros_like(cross_attention[0])
     found = []
-    for to_self, to_source in zip(self_attention, cross_attention, strict=True):
+    for to_self, to_source, memory in zip(self_attention, cross_attention, memories, strict=True):
         of_target = (of_target + to_self @ of_target) * _HALF
         of_source = (of_source + to_self @ of_source) * _HALF
         of_target = of_target * _HALF
@@ -88,8 +89,10 @@ def rollout_of(
     means = _means(trace, use, heads)
     if use != "cross":
         return rollout(means)
-    memory = rollout(_means(trace, "encoder"))[-1]
-    pairs = rollout_to_source(_means(trace, "decoder"), means, memory)
+    memories = rollout(_means(trace, "encoder"))
+    if "memory.0" not in trace:  # each decoder layer reads the last encoder layer
+        memories = [memories[-1]] * len(means)
+    pairs = rollout_to_source(_means(trace, "decoder"), means, memories)
     return [of_source for of_source, _ in pairs]
 
 

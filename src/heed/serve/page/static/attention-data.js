@@ -214,8 +214,12 @@ async function mixed({ use, heads, mix, isSeveral }) {
     };
   if (use !== "cross") return { n, values: rollout(means.layers, n) };
   const [own, encoder] = await Promise.all([layerMeans("decoder", []), layerMeans("encoder", [])]);
-  const memory = rollout(encoder.layers, n);
-  return { n, values: rolloutToSource(own.layers, means.layers, memory, own.n, n) };
+  const isOfSameLayer = looked.trace.nodes.some(({ name }) => name === "memory.0");
+  const last = rollout(encoder.layers, n);
+  const memories = means.layers.map((_, layer) =>
+    isOfSameLayer ? rollout(encoder.layers.slice(0, layer + 1), n) : last,
+  );
+  return { n, values: rolloutToSource(own.layers, means.layers, memories, own.n, n) };
 }
 
 async function layerMeans(use, heads) {

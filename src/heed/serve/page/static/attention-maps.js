@@ -104,11 +104,11 @@ export function rollout(layers, n) {
 }
 
 /** Rollout of a decoder to the source, through its own layers and those of the encoder. */
-export function rolloutToSource(selfLayers, crossLayers, memory, nTarget, nSource) {
+export function rolloutToSource(selfLayers, crossLayers, memories, nTarget, nSource) {
   return crossLayers.reduce(
     (shares, weights, layer) => {
       const own = halfway(shares, product(selfLayers[layer], shares, nTarget, nSource));
-      return halfway(own, product(weights, memory, nSource, nSource));
+      return halfway(own, product(weights, memories[layer], nSource, nSource));
     },
     new Float32Array(nTarget * nSource),
   );

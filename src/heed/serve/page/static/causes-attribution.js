@@ -84,7 +84,7 @@ export function attributionView() {
       sides: { columns: { side: "src" } },
       onPick: (row) => setParams({ at: row }),
     });
-    whole.light(token);
+    whole.light(token < 0 ? null : token);
     map.replaceChildren(
       make("h2", {}, "Every target token (row) and source token (column)"),
       whole,

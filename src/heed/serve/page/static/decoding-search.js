@@ -114,20 +114,21 @@ export function force(prefix) {
 export function distributions(number) {
   const { answer } = searched;
   if (!steps.has(number)) {
-    steps.set(
-      number,
-      api.bytes(`search/${answer.id}/step/${number}`).then((buffer) => {
-        const size = answer.vocab_size;
-        const { rows } = answer.steps[number];
-        const all = new Float32Array(buffer);
-        const part = (line) => all.subarray(line * size, (line + 1) * size);
-        return rows.map(({ slot }, line) => ({
-          slot,
-          logProbs: part(line),
-          scores: part(rows.length + line),
-        }));
-      }),
-    );
+    const read = api.bytes(`search/${answer.id}/step/${number}`).then((buffer) => {
+      const size = answer.vocab_size;
+      const { rows } = answer.steps[number];
+      const all = new Float32Array(buffer);
+      const part = (line) => all.subarray(line * size, (line + 1) * size);
+      return rows.map(({ slot }, line) => ({
+        slot,
+        logProbs: part(line),
+        scores: part(rows.length + line),
+      }));
+    });
+    read.catch(() => {
+      if (steps.get(number) === read) steps.delete(number); // the next request may succeed
+    });
+    steps.set(number, read);
   }
   return steps.get(number);
 }
@@ -139,6 +140,9 @@ export function vocabulary() {
   if (pieceId !== key) {
     pieceId = key;
     pieces = api.get(`search/${answer.id}/pieces`);
+    pieces.catch(() => {
+      if (pieceId === key) pieceId = "";
+    });
   }
   return pieces;
 }

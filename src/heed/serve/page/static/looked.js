@@ -242,7 +242,11 @@ function remembered(path, query, nodes) {
 
 /** What `ask` answers, which is called once for each address of a trace. */
 function once(address, ask) {
-  if (!read.has(address)) read.set(address, ask());
+  if (!read.has(address)) {
+    const asked = ask();
+    asked.catch(() => read.delete(address)); // the next request may succeed
+    read.set(address, asked);
+  }
   return read.get(address);
 }
 
