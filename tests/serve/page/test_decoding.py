@@ -316,21 +316,6 @@ def test_an_error_is_the_sentence_of_the_server(open_page: Open, complaints: lis
     complaints.clear()
 
 
-def test_numbers_that_could_not_be_read_are_asked_for_again(
-    open_page: Open, complaints: list[str]
-) -> None:
-    page = open_page("#/decoding")
-    error = {"error": {"code": "x", "sentence": "The server is busy."}}
-    page.route("**/pieces", lambda route: route.fulfill(status=503, json=error), times=1)
-    page.get_by_label("Sentence to look into").fill(SENTENCE)
-    page.get_by_role("button", name="Look").click()
-    expect(page.get_by_text("No numbers")).to_be_visible()
-    page.locator(".scrubber input").press("ArrowRight")
-    expect(page.locator(".scrubber .number")).to_contain_text("Step 2 of")
-    expect(page.get_by_text("No numbers")).to_be_hidden()
-    complaints.clear()
-
-
 HOSTILE = "▁<img src=x onerror=alert(1)><script>alert(2)</script>"
 
 
