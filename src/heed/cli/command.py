@@ -127,6 +127,11 @@ class Option(click.Option):
         return [line for line in lines if line.strip()] or None
 
 
+def long_flag(param: click.Parameter) -> str:
+    """The first long flag of an option, as in `--beam-size`."""
+    return next(flag for flag in param.opts if flag.startswith("--"))
+
+
 class Command(click.Command):
     """A command whose help opens with examples and groups its options."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, Threads, as_one, command, options
+from heed.cli.command import Session, Threads, as_one, command, long_flag, options
 from heed.cli.terminal import echo, visible
 from heed.disk.home import home
 from heed.errors import ConfigError, FormatError, RunError, UsageError
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 option = options("Model")
 output_option = options("Options")
+
+threads_option = option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
+device_option = option("--device", str, "auto, cpu, cuda or cuda:N.", default="auto")
+dtype_option = option("--dtype", DTYPES, "Number type to compute in.", default="auto")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,15 +63,15 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of every command that loads a model; they arrive as argument `opening`."""
     for decorate in (
         as_one(ModelFlags, "opening"),
-        option("--threads", Threads(1, 1024), "CPU threads; default: all cores."),
-        option("--device", str, "auto, cpu, cuda or cuda:N.", default="auto"),
+        threads_option,
+        device_option,
         option(
             "--shortlist/--no-shortlist",
             bool,
             "Restrict target pieces to the model's shortlist, if it has one.",
             default=True,
         ),
-        option("--dtype", DTYPES, "Number type to compute in.", default="auto"),
+        dtype_option,
         option(
             "--runtime",
             RUNTIMES,
@@ -150,11 +154,7 @@ def checked_search(base: "DecodeOptions", given: dict[str, Any]) -> dict[str, An
         options_from(base, given)
     except ConfigError as error:
         params = click.get_current_context().command.params
-        flags = {
-            param.name: next(flag for flag in param.opts if flag.startswith("--"))
-            for param in params
-            if param.name in given
-        }
+        flags = {param.name: long_flag(param) for param in params if param.name in given}
         words = re.sub(r"decoding\.(\w+)", lambda key: flags.get(key[1], key[0]), str(error))
         raise UsageError(words) from None
     return given

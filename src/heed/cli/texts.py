@@ -9,13 +9,18 @@ from typing import Any
 
 import click
 
-from heed.cli.command import Session, Text, Threads, as_one, command, options
-from heed.cli.models import checked_search, find_model
+from heed.cli.command import Session, Text, as_one, command, options
+from heed.cli.models import (
+    checked_search,
+    device_option,
+    dtype_option,
+    find_model,
+    threads_option,
+)
 from heed.cli.score import require_one_stdin
 from heed.cli.terminal import echo
 from heed.data.lines import STDIN, read_lines
 from heed.errors import DataError, UsageError
-from heed.machine.device import DTYPES
 
 GENERATE_EXAMPLES = """
 heed generate -m run/ "ROMEO:"
@@ -76,9 +81,9 @@ def opening_options(function: Any) -> Any:
     """Add the options of a command that loads a model; they arrive as argument `opening`."""
     for decorate in (
         as_one(Opening, "opening"),
-        model_option("--threads", Threads(1, 1024), "CPU threads; default: all cores."),
-        model_option("--device", str, "auto, cpu or cuda.", default="auto"),
-        model_option("--dtype", DTYPES, "Number type to compute in.", default="auto"),
+        threads_option,
+        device_option,
+        dtype_option,
         model_option(
             "-m --model",
             str,
@@ -124,7 +129,7 @@ def generate(
     given = _checked(search)
     require_one_stdin(*prompts)
     arguments = opening.arguments()
-    texts = ["\n".join(read_lines(STDIN)) if text == STDIN else text for text in prompts or ("",)]
+    texts = [_given(text) for text in prompts or ("",)]
     from heed.translate.language_model import load_language_model
 
     model = load_language_model(**arguments)
@@ -143,6 +148,11 @@ def generate(
             # Into a file or a pipe the text goes as it is.
             is_raw = not sys.stdout.isatty()
             echo(f"{chr(10) if number else ''}{text}{more}", is_drawing=is_raw)
+
+
+def _given(text: str) -> str:
+    """A text, or standard input in place of `-`."""
+    return "\n".join(read_lines(STDIN)) if text == STDIN else text
 
 
 def _checked(search: dict[str, Any]) -> dict[str, Any]:
@@ -174,7 +184,7 @@ def fill(text: str, count: int, as_json: bool, opening: Opening) -> None:
     best words of two gaps may not fit together. The TEXT - is read from standard input. The model
     was trained with heed train --task mlm.
     """
-    text = "\n".join(read_lines(STDIN)) if text == STDIN else text
+    text = _given(text)
     arguments = opening.arguments()
     from heed.translate.masked import load_masked
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, Threads, as_one, check_duration, command, options
+from heed.cli.command import Session, Threads, as_one, check_duration, command, long_flag, options
 from heed.cli.corpus import OWN_FLAGS, CorpusFlags, corpus_from, text_from
 from heed.cli.models import find_model
 from heed.cli.stopping import stop_signals
@@ -89,7 +89,7 @@ def _with_flags(words: str) -> str:
         setting = SETTINGS.get(param.name or "")
         source = ctx.get_parameter_source(param.name or "")
         if setting and source is click.core.ParameterSource.COMMANDLINE:
-            flag = next(flag for flag in param.opts if flag.startswith("--"))
+            flag = long_flag(param)
             flag += ", in seconds," if setting.endswith("_s") else ""
             words = re.sub(rf"\b{re.escape(setting)}(?= must\b)", flag, words)
     return words
