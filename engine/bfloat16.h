@@ -17,7 +17,7 @@ namespace HEED_ISA {
 constexpr int kRows = 16, kTile = 1024, kBlock = 32;
 
 // Rows of a matrix, of which the padding counts as zeros; so do numbers whose `gate`, if there is one,
-// is not above zero.
+// is at most zero. NaN is not.
 struct Rows {
     const float *data;
     int n, width;
@@ -26,7 +26,7 @@ struct Rows {
     Lanes part(int row, int column) const {
         if (row >= n) return all(0.0f);
         const size_t place = size_t(row) * width + column;
-        return gate ? Lanes{_mm512_maskz_loadu_ps(__mmask16(above(load(gate + place), all(0.0f))), data + place)} : load(data + place);
+        return gate ? Lanes{_mm512_maskz_loadu_ps(_mm512_cmp_ps_mask(load(gate + place).v, _mm512_setzero_ps(), _CMP_NLE_UQ), data + place)} : load(data + place);
     }
 };
 

@@ -3,6 +3,8 @@
 // No function here fuses a multiplication with an addition, and every sum has one order, so that
 // AVX-512, AVX2, plain C++ and NumPy (heed/engine/fallback.py) agree to the last bit. The one
 // exception is `fused`, for products of float32 matrices: there all except NumPy agree.
+// `larger` and `smaller` give their second number if one is NaN, so that a bound comes first.
+// `larger_or_nan` takes magnitudes, whose bits have the order of integers, NaN last.
 // `above` has a bit for each lane that is larger; `first` keeps n lanes and clears the others;
 // `raised` adds the last eight bits of one number to the exponent of another; `in_halves` rounds two
 // rows to bfloat16, half to even, one into the lower halves of words and one into the upper, from where
@@ -42,6 +44,7 @@ inline Lanes operator/(Lanes a, Lanes b) { return {_mm512_div_ps(a.v, b.v)}; }
 inline Lanes larger(Lanes a, Lanes b) { return {_mm512_max_ps(a.v, b.v)}; }
 inline Lanes smaller(Lanes a, Lanes b) { return {_mm512_min_ps(a.v, b.v)}; }
 inline Lanes magnitude(Lanes a) { return {_mm512_abs_ps(a.v)}; }
+inline Lanes larger_or_nan(Lanes a, Lanes b) { return {_mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(a.v), _mm512_castps_si512(b.v)))}; }
 inline unsigned above(Lanes a, Lanes b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ); }
 inline Lanes with_sign(Lanes a, Lanes sign) {
     const __m512i bit = _mm512_set1_epi32(INT32_MIN);
@@ -105,6 +108,8 @@ inline Lanes magnitude(Lanes x) {
     const __m256 bit = _mm256_set1_ps(-0.0f);
     return {_mm256_andnot_ps(bit, x.a), _mm256_andnot_ps(bit, x.b)};
 }
+inline __m256 larger_or_nan_(__m256 x, __m256 y) { return _mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(x), _mm256_castps_si256(y))); }
+inline Lanes larger_or_nan(Lanes x, Lanes y) { return {larger_or_nan_(x.a, y.a), larger_or_nan_(x.b, y.b)}; }
 inline Lanes with_sign(Lanes x, Lanes sign) {
     const __m256 bit = _mm256_set1_ps(-0.0f);
     return {_mm256_or_ps(x.a, _mm256_and_ps(sign.a, bit)), _mm256_or_ps(x.b, _mm256_and_ps(sign.b, bit))};
@@ -163,7 +168,6 @@ inline Lanes operator+(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] + b.v[
 inline Lanes operator-(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] - b.v[i]); }
 inline Lanes operator*(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] * b.v[i]); }
 inline Lanes operator/(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] / b.v[i]); }
-// As the instructions do: the second if either is NaN.
 inline Lanes larger(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] > b.v[i] ? a.v[i] : b.v[i]); }
 inline Lanes smaller(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] < b.v[i] ? a.v[i] : b.v[i]); }
 inline unsigned above(const Lanes &a, const Lanes &b) {
@@ -172,6 +176,7 @@ inline unsigned above(const Lanes &a, const Lanes &b) {
     return mask;
 }
 inline Lanes magnitude(const Lanes &a) { HEED_EACH(std::fabs(a.v[i])); }
+inline Lanes larger_or_nan(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] <= b.v[i] || b.v[i] != b.v[i] ? b.v[i] : a.v[i]); }
 inline Lanes with_sign(const Lanes &a, const Lanes &sign) { HEED_EACH(std::copysign(a.v[i], sign.v[i])); }
 // NaN becomes a number: casting it is undefined.
 constexpr int kShift = 0;
@@ -248,10 +253,10 @@ inline float maximum(Lanes x) {
 }
 #endif
 
-// e^x for x up to 88, to about 2 units in the last place; 0 < e^-87 for everything below -87.
+// e^x for x up to 88, to about 2 units in the last place; 0 < e^-87 for everything below -87; NaN for NaN.
 // Cody and Waite's reduction, then 1 + r + r² q(r) with the cubic q of least relative error.
 inline Lanes exponential(Lanes x) {
-    x = larger(x, all(-87.0f));
+    x = larger(all(-87.0f), x);
     // Adding a large number leaves whole numbers, whose last bits are the power of two.
     const Lanes power = x * all(1.44269504f) + all(12582912.0f), n = power - all(12582912.0f);
     const Lanes r = x - n * all(0.693359375f) - n * all(-2.12194440e-4f), square = r * r;
@@ -273,7 +278,7 @@ inline Lanes gelu(Lanes x) {
 }
 
 // 1 + e^-x.
-inline Lanes one_and_power(Lanes x) { return all(1.0f) + exponential(smaller(all(0.0f) - x, all(88.0f))); }
+inline Lanes one_and_power(Lanes x) { return all(1.0f) + exponential(smaller(all(88.0f), all(0.0f) - x)); }
 inline Lanes silu(Lanes x) { return x / one_and_power(x); }
 inline Lanes sigmoid(Lanes x) { return all(1.0f) / one_and_power(x); }
 

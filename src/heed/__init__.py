@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from heed.translate.glossary.glossary import Glossary as Glossary
+    from heed.translate.remember import remember as remember
     from heed.translate.result import Translation as Translation
     from heed.translate.translator import Translator as Translator
     from heed.translate.translator import load as load
 
 __version__ = "0.1.0"
 
-__all__ = ["Glossary", "Translation", "Translator", "__version__", "load"]
+__all__ = ["Glossary", "Translation", "Translator", "__version__", "load", "remember"]
 
 _IN_TRANSLATE = ("Glossary", "Translation", "Translator", "load")
 
 
 def __getattr__(name: str) -> Any:
+    if name == "remember":
+        from heed.translate.remember import remember
+
+        return remember
     if name not in _IN_TRANSLATE:
         raise AttributeError(f"module 'heed' has no attribute {name!r}")
     from heed.translate import translator

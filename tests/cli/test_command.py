@@ -115,6 +115,11 @@ def test_a_number_that_may_be_left_out_is_only_a_number(
     assert (found["port"], found["others"]) == (port, others)
 
 
+def test_a_misspelled_choice_is_refused_and_not_taken_for_an_argument() -> None:
+    with pytest.raises(click.BadParameter, match="'onee' is not one of 'one', 'two'"):
+        tool.make_context("sample", ["--kind", "onee"])
+
+
 def test_the_flag_not_its_parameter_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEED_SAMPLE_LENGTH_PENALTY", "0.5")
     found = values()

@@ -42,6 +42,30 @@ def test_a_demo_that_was_killed_before_training_goes_on(
     assert json.loads((folder / "asked.json").read_text())["training"]["time_s"] == "30s"
 
 
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--language", "es"], "--language is for --write-text: give that too."),
+        (["--write-text", "t", "--time", "3s"], "--time is for training: with --write-text leave"),
+        (["--write-text", "t", "--out", "x"], "--out is for training: with --write-text leave it"),
+        (["--write-text", ""], "'--write-text': the name is empty."),
+        (["--time", "0"], "--time, in seconds, must be a number from 1 to"),
+    ],
+)
+def test_a_wrong_request_is_refused_and_leaves_no_folder(
+    call: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: list[str],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call("demo", *flags)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert not any(tmp_path.iterdir())
+
+
 def test_its_text_is_written_for_word_vectors(call: Callable[..., Any], tmp_path: Path) -> None:
     for language in ("en", "es"):
         path = tmp_path / language

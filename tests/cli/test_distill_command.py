@@ -1,6 +1,7 @@
 """`heed distill`: from a teacher to a student that is ready, and words for what is wrong."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,8 @@ def _ctrl_c(*_: object) -> None:
         (["MODEL", "--out=OUT", "tokenizer.kind=bpe"], 2, "the student uses its teacher's pieces"),
         (["MODEL", "--out=OUT", "--dev-src=x"], 2, "--dev-src and --dev-tgt go together"),
         (["MODEL", "--out=OUT", "--preset=huge"], 2, "'huge' is not one of"),
+        (["MODEL", "--out=OUT", "--src=TEXT", "--max-steps=0"], 2, "--max-steps must be a whole"),
+        (["MODEL", "--out=OUT", "--src=TEXT", "--time=1s"], 1, "--time of 1s is too short"),
         (["MODEL", "--out=OUT", "training.lerning_rate=1"], 1, "did you mean"),
         (["MODEL", "--out=OUT", "--src=TEXT", "model.d_model=33"], 1, "must divide model.d_model"),
         (
@@ -181,6 +184,52 @@ def test_a_student_that_cannot_be_rounded_is_compared_in_float32(
     assert code == 0, err
     assert "The student keeps its float32 weights: heed's engine and int8 weights are for" in err
     assert "of the teacher's chrF2" in said
+
+
+def test_all_that_is_written_is_written_under_the_lock_of_the_run(
+    call: Callable[..., Any], teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from heed.compress import distill
+    from heed.disk.files import is_locked
+
+    out, seen = tmp_path / "student", []
+
+    def watched(name: str) -> Callable[..., Any]:
+        write = getattr(distill, name)
+
+        def call_it(*args: Any, **options: Any) -> Any:
+            seen.append((name, is_locked(out)))
+            return write(*args, **options)
+
+        return call_it
+
+    for name in ("begin", "teach", "round_off"):
+        monkeypatch.setattr(distill, name, watched(name))
+    asked = ("distill", str(teacher), "--out", str(out), "--max-steps", "2", "-b", "1", *TINY)
+    code, _, err = call(*asked)
+    assert code == 0, err
+    assert seen == [("begin", True), ("teach", True), ("round_off", True)]
+    assert not is_locked(out)
+
+
+def test_a_lesson_that_another_process_completes_is_not_made_again(
+    call: Callable[..., Any], teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from heed.compress import distill
+
+    first, second = tmp_path / "first", tmp_path / "second"
+    asked = ("distill", str(teacher), "--max-steps", "2", "-b", "1", *TINY)
+    assert call(*asked, "--out", str(first))[0] == 0
+    find_sources = distill.find_sources
+
+    def find_slowly(*args: Any) -> Any:
+        shutil.copytree(first / "teacher", second / "teacher")
+        return find_sources(*args)
+
+    monkeypatch.setattr(distill, "find_sources", find_slowly)
+    monkeypatch.setattr(distill, "teach", lambda *_, **__: pytest.fail("it translates again"))
+    code, _, err = call(*asked, "--out", str(second))
+    assert code == 0, err
 
 
 def test_text_in_the_folder_of_the_lesson_is_refused(

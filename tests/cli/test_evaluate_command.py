@@ -172,9 +172,26 @@ def test_what_a_search_cannot_do_is_refused(
         (["--hyp", "OLD", "--hyp", "OLD", "--ref", "REF"], 2, "Both --hyp are the same file: OLD."),
         (["--hyp", "-", "--ref", "-"], 2, "Standard input can be read only once"),
         (["-m", "x", "--hyp", "OLD", "--ref", "REF"], 2, "give --src FILE too, or leave out -m."),
-        (["--hyp", "OLD", "--ref", "REF", "-b", "4"], 2, "--beam-size is for the model's search"),
+        (["--hyp", "OLD", "--ref", "REF", "-b", "4"], 2, "--beam-size is for a model: give -m RUN"),
+        (
+            ["--hyp", "OLD", "--ref", "REF", "--dtype", "int8", "--no-shortlist"],
+            2,
+            "--dtype and --no-shortlist are for a model: give -m RUN and --src FILE too.",
+        ),
+        (
+            ["--hyp", "OLD", "--ref", "REF", "--metrics", "chrf", "-tok", "char"],
+            2,
+            "--tokenize is for BLEU: leave it out, or add bleu to --metrics.",
+        ),
         (["--hyp", "OLD", "--ref", "REF", "--seed", "4"], 2, "only with --survival: give that"),
         (["-m", "x", "--text", "SRC", "--worst", "1"], 2, "--worst is for translations only"),
+        (["-m", "x", "--labeled", "SRC", "-t", "de"], 2, "--target-lang is for translations only"),
+        (["-m", "x", "--text", "SRC", "--no-shortlist"], 2, "--no-shortlist is for translations"),
+        (
+            ["-m", "x", "--text", "SRC", "--resamples", "9"],
+            2,
+            "--resamples is for confidence intervals, which --text does not have.",
+        ),
         (
             ["-m", "x", "--labeled", "SRC", "-b", "1", "--by-length"],
             2,
@@ -215,7 +232,7 @@ def test_wrong_requests_are_told_in_one_line(
             2,
             "Give at least one metric: bleu, chrf, ter, wer, ex",
         ),
-        (["--ref", "REF", "--metrics", "chrf", "-tok", "13A"], 2, "tokenize must be one of 13a,"),
+        (["--ref", "REF", "-tok", "13A"], 2, "tokenize must be one of 13a,"),
         (["--ref", "REF", "--hyp", "OLD", "--hyp", "SRC"], 2, "Compare two systems at a time"),
         (["--ref", "REF", "--save", "REF/out"], 1, "REF"),
         (["--ref", "REF", "--save", "out.gz"], 2, "out.gz: the output is not compressed"),
@@ -323,6 +340,15 @@ def test_more_than_two_systems_are_refused(
     code, _, err = call("evaluate", "--ref", files["ref"], *hyps)
     assert code == 2
     assert "Compare two systems at a time" in err
+
+
+def test_both_scores_in_json_leave_nothing_to_normalize(
+    call: Callable[..., Any], files: dict[str, str], model: str
+) -> None:
+    flags = ["score", "-m", model, "--src", files["src"], "--tgt", files["ref"], "--json"]
+    code, out, err = call(*flags, "--normalize")
+    assert (code, out) == (2, "")
+    assert "--json writes both scores: leave out --normalize." in err
 
 
 def test_score_writes_a_log_probability_a_pair(
@@ -501,7 +527,10 @@ def test_decoding_measures_loops_draws_and_exposure_bias(
     assert loop_lines(loop_rates(translator, sources))[0] in out
 
 
-@pytest.mark.parametrize("more", [["-b", "2"], ["--metrics", "ter"], ["-lc"], ["--ref", "ref"]])
+@pytest.mark.parametrize(
+    "more",
+    [["-b", "2"], ["--metrics", "ter"], ["-lc"], ["--ref", "ref"], ["--resamples", "9"]],
+)
 def test_decoding_refuses_what_it_does_not_read(
     call: Callable[..., Any], files: dict[str, str], model: str, more: list[str]
 ) -> None:
@@ -519,7 +548,8 @@ def test_decoding_refuses_what_it_does_not_read(
         (["--hyp", "old"], "--survival needs -m RUN, --src and --ref, and cannot"),
         (["--save", "out"], "leave out --save"),
         (["--decoding"], "--worst or another table"),
-        (["--metrics", "ter"], "--survival shows BLEU and chrF: leave out --metrics."),
+        (["--metrics", "ter"], "--survival shows BLEU and chrF without intervals: leave out"),
+        (["--resamples", "9"], "intervals: leave out --metrics and --resamples."),
     ],
 )
 def test_survival_refuses_what_it_does_not_do(

@@ -190,13 +190,9 @@ def test_the_layer_and_heads_of_a_map_are_chosen(folder: str, call: Call) -> Non
     ("flags", "words"),
     [
         (("--steps",), "Give the TEXT that the model reads."),
-        ((TEXT, "--steps", "--out", "w.csv"), "--out writes one tensor"),
         ((TEXT, "--tensor", "nothing"), "This model has no tensor nothing"),
         ((TEXT, "--steps", "-m", "other"), "Text output takes one model only."),
         ((TEXT, "--steps", "--target-lang", "fr"), "fr"),
-        ((TEXT, "--words"), "--words needs a text view: give --attention too."),
-        ((TEXT, "--layer", "0"), "--layer needs a text view: give --attention too."),
-        ((TEXT, "--out", "w.csv"), "--out needs a text view: give --tensor too."),
     ],
 )
 def test_what_cannot_be_shown_is_said_in_words(
@@ -207,6 +203,97 @@ def test_what_cannot_be_shown_is_said_in_words(
     assert not out
     assert words in error
     assert len(error.splitlines()) == 1
+
+
+ATTENTION = "has an effect only with --attention."
+TENSORS = "--attention, --probabilities, --steps, --tensor or --trace."
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--beam-size", "4"), f"--beam-size has an effect only with --tree, {TENSORS}"),
+        (("--html", "x.html", "--beam-size", "4"), "--beam-size has an effect only with --tree,"),
+        (("--sample", "0.9", "--beam-size", "4"), "--beam-size has an effect only with --tree,"),
+        (("Ein Hund.", "--steps", "--beam-size", "4"), "--beam-size needs a search: leave out"),
+        (("--target-lang", "de"), "--target-lang has an effect only with --tree, --sample, "),
+        (("--words",), f"--words {ATTENTION}"),
+        (("--layer", "0"), f"--layer {ATTENTION}"),
+        (("--layer", "-1"), f"--layer {ATTENTION}"),
+        (("--steps", "--head", "0"), f"--head {ATTENTION}"),
+        (("--tree", "--words"), f"--words {ATTENTION}"),
+        (("--out", "w.csv"), "--out has an effect only with --tensor."),
+        (("--steps", "--out", "w.csv"), "--out has an effect only with --tensor."),
+        (("--steps", "--every-step"), "--every-step has an effect only with --trace."),
+        (("Ein Hund.", "--trace", "t", "--every-step"), "--every-step needs a search: leave out"),
+        (("--tree", "--seed", "0"), "--seed has an effect only with --sample."),
+        (("--steps", "--port", "0"), "--port is for the page, which --steps does not open."),
+        (("--steps", "--no-open"), "--no-open is for the page, which --steps does not open."),
+        (("--html", "x.html", "--screen", "steps"), "--screen is for the page, which --html"),
+        (("--html", "x.html", "--steps"), "Give either --html or --steps, not both."),
+        (("--training", "--tree"), "Give either --training or --tree, not both."),
+        (("--training",), "--training prints the state of runs: leave out TEXT."),
+    ],
+)
+def test_an_option_without_effect_is_refused(
+    folder: str, call: Call, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], words: str
+) -> None:
+    monkeypatch.setattr(inspect, "settings_of", lambda *_: pytest.fail("it went on"))
+    code, out, error = call("inspect", "-m", folder, TEXT, *flags)
+    assert (code, out) == (2, "")
+    assert words in error
+    assert len(error.splitlines()) == 1
+
+
+def test_an_option_of_the_environment_may_be_without_effect(
+    folder: str, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEED_INSPECT_PORT", "8001")
+    monkeypatch.setenv("HEED_INSPECT_SEED", "3")
+    code, out, err = call("inspect", "-m", folder, TEXT, "--steps")
+    assert code == 0, err
+    assert "memory" in out
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--tensor", "memory", "--out", "w.txt"), "w.txt must end with .csv or .npy."),
+        (("--tensor", "memory", "--out", "no/file/w.csv"), "/no/file/w.csv: Not a directory."),
+        (("--trace", "no"), "cannot write no: the path exists and is not a file."),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_refused_before_the_model_is_loaded(
+    folder: str,
+    call: Call,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: tuple[str, ...],
+    words: str,
+) -> None:
+    (tmp_path / "no").mkdir()
+    (tmp_path / "no" / "file").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("heed.translate.translator.load", lambda *_: pytest.fail("it loads"))
+    code, out, error = call("inspect", "-m", folder, TEXT, *flags)
+    assert (code in (1, 2), out) == (True, "")
+    assert words in error
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--tree", "--beam-size", "2000"), "--beam-size must be a whole number from 1 to 1024"),
+        (("--steps", "--beam-size", "2000"), "--beam-size must be a whole number from 1 to 1024"),
+        (("--sample", "0.9", "--seed", "-1"), "--seed must be a whole number from 0 to"),
+    ],
+)
+def test_a_search_option_out_of_range_is_named_as_typed(
+    folder: str, call: Call, flags: tuple[str, ...], words: str
+) -> None:
+    code, _, error = call("inspect", "-m", folder, TEXT, *flags)
+    assert code == 2
+    assert error.startswith(f"heed: {words}")
 
 
 @pytest.mark.parametrize("flag", ["--trace", "--html", "--out"])

@@ -52,6 +52,9 @@ def test_text_of_any_locale_is_read_as_utf_8(call: Callable[..., Any], model: st
     code, _, err = call("align", "-m", model, "a", bad)
     assert code == 2
     assert "'[TRANSLATION]': it is not valid UTF-8 (byte 6)" in err
+    code, _, err = call("next-word", "-m", model, "a", "--prefix", bad)
+    assert code == 2
+    assert "'--prefix': it is not valid UTF-8 (byte 6)" in err
 
 
 def test_align_refuses_a_layer_that_is_not_there(call: Callable[..., Any], model: str) -> None:

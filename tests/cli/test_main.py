@@ -81,6 +81,15 @@ def test_the_version_is_the_packages(call: Callable[..., Any]) -> None:
         (["translate"], "heed: Which model? Name its folder: -m run/, or set HEED_MODEL."),
         (["score"], "heed: missing option '--src'. See heed score --help."),
         (["evaluate"], "heed: Give the references: --ref FILE"),
+        (["show"], "heed: missing command. See heed show --help."),
+        (["serve", "keys"], "heed: missing command. See heed serve keys --help."),
+        (["completion"], "heed: missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish."),
+        (["translate", "-i", ""], "'-i' / '--input': the name is empty. See heed translate"),
+        (["translate", "--output="], "'-o' / '--output': the name is empty. See heed translate"),
+        (["train", "--src", "a", "--src", ""], "'--src': the name is empty. See heed train --help"),
+        (["inspect", "x", "--html", ""], "'--html': the name is empty. See heed inspect --help."),
+        (["translate", "-t", "", "x"], "'--to-lang': the name is empty. See heed translate --help"),
+        (["inspect", "x", "--tensor", ""], "heed: --tensor needs a value, but is empty."),
         (["train"], "heed: Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or"),
     ],
 )
@@ -115,7 +124,11 @@ def test_no_command_shows_help_and_is_wrong_usage(call: Callable[..., Any]) -> N
             1,
         ),
         (OSError(5, "Input/output error"), "Input/output error", 1),
-        (MemoryError(), "out of memory. Try a smaller --batch-size.", 1),
+        (
+            MemoryError(),
+            "out of memory. Give less at once, such as fewer lines or a smaller --batch-size.",
+            1,
+        ),
         (
             ModuleNotFoundError("No module named 'torch'", name="torch"),
             "This command (it needs torch) needs packages that are not installed: "

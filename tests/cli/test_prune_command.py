@@ -180,6 +180,29 @@ def test_nothing_is_overwritten(call: Call, run: Path, tmp_path: Path) -> None:
     assert not Path(f"{out}2").exists()
 
 
+def test_what_is_for_the_smaller_model_needs_out(call: Call, run: Path) -> None:
+    pairs = ("--src", str(run.parent / "small.de"), "--ref", str(run.parent / "small.xx"))
+    for flags, words in (
+        (("--keep", "0.75"), "--keep is for the smaller model: give --out too."),
+        (("--force",), "--force is for the smaller model: give --out too."),
+        (pairs, "--src and --ref compare the smaller model, but"),
+    ):
+        code, shown, err = call("prune", str(run), "--importance", "-", *flags)
+        assert (code, shown) == (2, "")
+        assert words in err
+        assert "Measuring" not in err
+
+
+def test_a_table_in_the_folder_that_is_replaced_is_refused(
+    call: Call, run: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "smaller"
+    for table in (out, out / "units.tsv", out / "deep" / "units.tsv"):
+        code, _, err = call("prune", str(run), "--out", str(out), "--importance", str(table))
+        assert (code, out.exists()) == (2, False)
+        assert f"--importance {table} would be replaced by the folder {out}." in err
+
+
 def test_outputs_that_cannot_be_written_are_refused_before_measuring(
     call: Call, run: Path, tmp_path: Path
 ) -> None:
@@ -190,7 +213,8 @@ def test_outputs_that_cannot_be_written_are_refused_before_measuring(
         assert code == 1 and f"cannot write {below}: Not a directory" in err
         assert "Measuring" not in err
     code, _, err = call("prune", str(run), "--importance", str(tmp_path))
-    assert code == 2 and f"--importance must be a file, but {tmp_path} is not." in err
+    assert code == 1 and f"cannot write {tmp_path}: the path exists and is not a file." in err
+    assert "Measuring" not in err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

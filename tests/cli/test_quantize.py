@@ -191,6 +191,14 @@ def test_wrong_files_are_told_before_anything_is_written(
     assert sorted(own.iterdir()) == before
 
 
+def test_force_without_a_folder_to_replace_is_refused(call: Callable[..., Any], own: Path) -> None:
+    before = sorted(own.iterdir())
+    code, out, err = call("quantize", str(own), "--force")
+    assert (code, out) == (2, "")
+    assert "--force replaces the model in --out: give --out too, or leave it out." in err
+    assert sorted(own.iterdir()) == before
+
+
 def test_a_share_without_a_shortlist_is_refused(
     call: Callable[..., Any], own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """`heed inspect` of run folders: which screen, which models, and the table on the terminal."""
 
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,23 @@ def test_a_run_without_a_model_opens_its_training_with_a_token(run: Path) -> Non
     assert (settings.models, settings.inside.runs) == ((), (str(run),))
     assert len(settings.inside.token) > 20
     assert first_screen(settings) == "training"
+
+
+def test_a_text_that_a_run_cannot_show_is_refused_with_the_reason(
+    call: Call, run: Path, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in Path(model).iterdir():
+        (run / file.name).write_bytes(file.read_bytes())
+    config = json.loads((run / "config.json").read_text("utf-8"))
+    (run / "config.json").write_text(json.dumps({**config, "source_lang": "", "target_lang": ""}))
+    reason = f"{run} does not say which languages it translates, so requests cannot name them."
+    code, _, err = call("inspect", str(run), "a dog", "--html", str(tmp_path / "dog.html"))
+    assert code == 2
+    assert f"--html needs a translator: {reason}" in err
+    monkeypatch.setattr("heed.serve.run.serve", lambda *_, **__: 0)
+    code, _, err = call("inspect", str(run), "a dog")
+    assert code == 0
+    assert err.startswith(f"heed: TEXT is not shown: {reason}")
 
 
 def test_a_model_that_is_no_run_has_no_training(model: str) -> None:

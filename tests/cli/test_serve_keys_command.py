@@ -45,6 +45,11 @@ def test_an_empty_list_says_how_to_begin(call: Call) -> None:
     assert "heed serve keys add NAME" in call("serve", "keys", "list")[2]
 
 
+def test_an_empty_list_names_its_file(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "mistyped.sqlite"
+    assert f"No keys yet in {path}." in call("serve", "keys", "list", "--keys-file", str(path))[2]
+
+
 def test_a_wrong_duration_is_refused(call: Call) -> None:
     code, _, err = call("serve", "keys", "add", "a", "--expires", "soon")
     assert code == 2 and "a duration is written like" in err

@@ -97,6 +97,11 @@ def test_the_end_of_the_training_is_marked(
         (["--position", "300"], "position must be from 0 to 99, but is 300."),
         (["--kind", "absolute", "--wavelengths"], "absolute positions are not waves"),
         (["--text", "a b", "--word", "c"], "'c' must be one of the tokens, which are a b."),
+        (["-m", "run", "--kind", "alibi"], "--kind is for a table without a model: leave it out."),
+        (["-m", "run", "--dim", "16"], "--dim is for a table without a model: leave it out."),
+        (["--side", "target"], "--side is for a model: give -m too."),
+        (["--similarity", "--wavelengths"], "Give either --similarity or --wavelengths, not both."),
+        (["--position", "1", "--similarity"], "Give either --position or --similarity, not both."),
     ],
 )
 def test_what_cannot_be_shown_is_refused(
@@ -105,6 +110,15 @@ def test_what_cannot_be_shown_is_refused(
     code, _, err = call("show", "positions", *flags)
     assert code in (1, 2)
     assert words in err
+
+
+def test_a_table_of_pieces_has_no_labels_to_choose(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "pieces.csv"
+    code, _, err = call("show", "pieces", model, "--out", str(path), "--label", "3")
+    assert (code, path.exists()) == (2, False)
+    assert "--label is for a drawing: a .csv has the names of all pieces." in err
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "csv"])

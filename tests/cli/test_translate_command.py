@@ -375,6 +375,12 @@ def test_a_reader_that_stops_early_is_no_error(model: Any, heed: Any) -> None:
         (["-o", "/nowhere/out", "x"], 1, "/nowhere/out cannot be written: No such file"),
         (["--top-p", "2", "x"], 2, "--top-p must be a number from 0 to 1, but is 2.0"),
         (["--n-best", "3", "-b", "2", "x"], 2, "--n-best must be at most --beam-size (2), but is"),
+        (
+            ["--n-best", "2000", "x"],
+            2,
+            "--n-best must be a whole number from 1 to 1024, but is 2000",
+        ),
+        (["--batch-type", "tokens", "x"], 2, "--batch-type is the unit of --batch-size: give that"),
     ],
 )
 def test_wrong_requests_are_told_in_one_line(

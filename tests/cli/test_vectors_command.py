@@ -66,7 +66,9 @@ def test_what_is_learned_is_written_and_read(call: Call, text: str, tmp_path: Pa
 @pytest.mark.parametrize("kind", ["cbow", "counts"])
 def test_other_kinds_are_learned(call: Call, kind: str, text: str, tmp_path: Path) -> None:
     out = str(tmp_path / "v.vec")
-    flags = ("--kind", kind, "--size", "4", "--epochs", "40", "--learning-rate", "0.1")
+    flags = ["--kind", kind, "--size", "4"]
+    if kind == "cbow":
+        flags += ["--epochs", "40", "--learning-rate", "0.1"]
     assert call("vectors", "train", "--text", text, "--out", out, *flags)[0] == 0
     _, found, _ = call("vectors", "nearest", out, "dog", "-k", "2")
     assert {line.split()[1].rstrip(".") for line in found.splitlines()} <= {"Cat", "cow", "dog"}
@@ -110,6 +112,11 @@ def test_the_embeddings_of_a_model_have_neighbors(call: Call, model: str) -> Non
          "at least two words that occur 1000 times"),
         (("train", "--text", "{text}", "--out", "v.vec", "--learning-rate", "nan"),
          "--learning-rate must be a number above 0"),
+        (("train", "--text", "{text}", "--out", "v.vec", "--kind", "counts", "--epochs", "3"),
+         "--epochs has no effect with --kind counts: leave it out."),
+        (("train", "--text", "{text}", "--out", "{text}/v.vec"), "cannot write {text}/v.vec: Not"),
+        (("train", "--text", "{text}", "--out", ""), "'--out': the name is empty."),
+        ((), "missing command. See heed vectors --help."),
     ],
 )  # fmt: skip
 def test_mistakes_are_named(
@@ -120,7 +127,7 @@ def test_mistakes_are_named(
     code, out, err = call("vectors", *(argument.format(**names) for argument in arguments))
     assert code in (1, 2)
     assert out == ""
-    assert words in err.splitlines()[-1]
+    assert words.format(**names) in err.splitlines()[-1]
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 

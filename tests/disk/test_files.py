@@ -152,6 +152,20 @@ def test_nothing_but_a_file_is_replaced(tmp_path: Path) -> None:
     for place in (tmp_path, Path("/dev/null")):
         with pytest.raises(RunError, match="the path exists and is not a file"):
             files.write_atomically(place, b"new")
+        with pytest.raises(RunError, match=f"cannot write {place}: the path exists and is not a"):
+            files.require_writable_file(place)
+
+
+def test_the_check_of_a_file_follows_a_link(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    (tmp_path / "elsewhere").symlink_to("file/new")
+    (tmp_path / "file").write_bytes(b"old")
+    with pytest.raises(RunError, match=f"cannot write {tmp_path}/link: the path exists and is"):
+        files.require_writable_file(tmp_path / "link")
+    with pytest.raises(RunError, match=f"cannot write {tmp_path}/file/new: Not a directory"):
+        files.require_writable_file(tmp_path / "elsewhere")
+    files.require_writable_file(tmp_path / "file")
 
 
 def test_a_symbolic_link_is_replaced_unless_it_is_to_be_followed(tmp_path: Path) -> None:

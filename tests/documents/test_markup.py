@@ -221,6 +221,11 @@ def test_ignored_tags_are_kept_at_the_aligned_place() -> None:
     assert markup.join([translation]) == "<p>die Brücke <X>Golden Gate</X></p>"
 
 
+def test_a_kept_element_takes_the_place_of_no_number() -> None:
+    markup = parse_markup("see <code>a b</code> A-127")
+    assert markup.join([Translation(text="A-127")]) == "A-127 <code>a b</code>"
+
+
 def test_long_code_is_hidden_from_the_model_and_stands_apart_from_words() -> None:
     page = "Run <code>git commit --amend --no-edit -q</code> twice."
     markup = parse_markup(page)
@@ -265,6 +270,55 @@ def test_a_tag_within_a_word_stays_there_if_the_word_does() -> None:
 def test_blanks_within_tags_stay_within_them() -> None:
     markup = parse_markup("One.<b> a</b> man <i>who </i>is")
     assert markup.join(shouted(markup.segments)) == "ONE.<b> A</b> MAN <i>WHO </i>IS"
+
+
+@pytest.mark.parametrize(
+    ("page", "text", "done"),
+    [
+        ("at 12:30<b>today</b>", "at 12:30 today", "AT 12:30<b>TODAY</b>"),
+        ("<b>room</b>12 <i>is</i>", "room 12 is", "<b>ROOM</b>12 <i>IS</i>"),
+        ("<b>12:30</b><i>now</i> a", "12:30 now a", "<b>12:30</b><i>NOW</i> A"),
+        ("at 12<i><b>&uuml;ber</b></i>", "at 12 über", "AT 12<i><b>ÜBER</b></i>"),
+        ("at 12<!--c-->today", "at 12 today", "AT 12<!--c--> TODAY"),
+        ("<code>x</code>2 is", "x 2 is", "<code>x</code> 2 IS"),
+        ("is 2<code>x</code>", "is 2 x", "IS 2 <code>x</code>"),
+        ("A-113<i>room</i>", "A-113 room", "A-113<i>ROOM</i>"),
+        ("at<i>12:30</i><b>today</b> ok", "at 12:30 today ok", "AT<i>12:30</i><b>TODAY</b> OK"),
+        ("at 12<b>:30</b>x y", "at 12:30 x y", "AT 12<b>:30</b>X Y"),
+        ("a%1$s<b>2011-03-11</b>", "a%1$s 2011-03-11", "A%1$S<b>2011-03-11</b>"),
+        ("{n}.<i>a@b.de</i> is", "{n}. a@b.de is", "{N}. <i>A@B.DE</i> IS"),
+    ],
+)
+def test_a_number_that_touches_a_tag_is_a_number_for_the_model(
+    page: str, text: str, done: str
+) -> None:
+    """Tags are not read, and `12:30today` is not a number, which may be lost."""
+    markup = parse_markup(page)
+    assert texts(markup) == [text]
+    assert markup.join(unchanged(markup.segments)) == page
+    assert markup.join(shouted(markup.segments)) == done
+
+
+def test_a_word_and_a_number_that_moved_together_are_not_joined() -> None:
+    markup = parse_markup("at 12:30<b>today</b> we go")
+    said = Translation(text="we today go at 12:30")
+    assert "wetoday" not in re.sub("<.*?>", "", markup.join([said]))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "the 1<sup>st</sup> man",
+        "H<sub>2</sub>O is",
+        "5<b>km</b> far",
+        "see https://example.com/a12<wbr>path",
+        "2011<b>年</b>好",
+        "12<b>34</b> is",
+        "<b>H</b>eed",
+    ],
+)
+def test_a_tag_within_a_span_or_a_word_does_not_separate_it(page: str) -> None:
+    assert texts(parse_markup(page)) == [re.sub("<.*?>", "", page)]
 
 
 def test_all_tags_come_back_around_an_empty_translation() -> None:

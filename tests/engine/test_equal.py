@@ -347,3 +347,40 @@ def test_rows_of_zeros_and_of_equal_numbers_are_no_trouble(
         matrix.panels[:] = 0
     for log_probs in walk(Engine(weights)):
         np.testing.assert_allclose(log_probs, -np.log(70), atol=1e-5)
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+@pytest.mark.parametrize("is_quantized", [False, True])
+@pytest.mark.parametrize(
+    ("changes", "role", "number"),
+    [
+        ({"activation": "relu"}, "expand", 7),
+        ({"activation": "gelu"}, "expand", 7),
+        ({"activation": "swiglu"}, "expand", 7),
+        ({"activation": "swiglu"}, "expand", 73 + 72),
+        ({"decoder_self": "ssru"}, "cell", 7),
+        ({"decoder_self": "ssru"}, "cell", 42 + 41),
+        ({"decoder_self": "average"}, "gate", 7),
+        ({"decoder_self": "average"}, "gate", 42 + 41),
+        ({"decoder_self": "average"}, "average_expand", 7),
+        ({}, "query", 7),
+        ({}, "output", 7),
+    ],
+)
+def test_no_activation_makes_a_number_of_nan(
+    changes: dict[str, Any],
+    role: str,
+    number: int,
+    is_quantized: bool,
+    kernels: str,
+    network: Callable[..., Network],
+) -> None:
+    """Weights that are NaN give log-probs that are NaN, not a translation."""
+    weights = network(is_quantized=is_quantized, **changes)
+    matrix = weights.matrices[role if role == "output" else f"decoder.1.{role}"]
+    if matrix.scales is None:
+        matrix.panels[number // 16, 0, number % 16] = np.nan
+    else:
+        matrix.scales[number] = np.nan
+    with np.errstate(invalid="ignore"):
+        assert all(np.isnan(log_probs).all() for log_probs in walk(engine(weights, kernels)))

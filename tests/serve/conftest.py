@@ -1,7 +1,10 @@
 """A tiny model, servers of it, and a browser."""
 
+import asyncio
 import shutil
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +17,11 @@ from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.serve.app import make_app
 from heed.serve.run import make_service
+from heed.serve.service import Service
 from heed.serve.settings import ServeSettings
 from heed.serve.watch.figures import Figures
 from heed.text.vocab import train_vocab
+from heed.translate.translator import load
 
 CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser"])), None)
 ARGUMENTS = [
@@ -108,6 +113,44 @@ def serve() -> Iterator[Serve]:
     for client, close in opened:
         client.__exit__(None, None, None)
         close()
+
+
+def n_steps_after_leaving(
+    prepare: Callable[[Service], Awaitable[Callable[[], Awaitable[object]]]],
+    folder: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> int:
+    """The steps that a search computes if its client leaves during the first.
+
+    Args:
+        prepare: returns what the client then asks for.
+        folder: the served model.
+    """
+    has_begun, has_left = threading.Event(), threading.Event()
+    kind = type(load(folder).model)
+    compute, n_steps = kind.step, 0
+
+    def step(*arguments: Any) -> Any:
+        nonlocal n_steps
+        n_steps += 1
+        has_begun.set()
+        assert has_left.wait(60)
+        return compute(*arguments)
+
+    async def ask_and_leave() -> None:
+        service = make_service(ServeSettings(models=(folder,)))
+        ask = await prepare(service)
+        monkeypatch.setattr(kind, "step", step)
+        asking = asyncio.ensure_future(ask())
+        assert await asyncio.to_thread(has_begun.wait, 60)
+        asking.cancel()
+        with suppress(asyncio.CancelledError):
+            await asking
+        has_left.set()
+        await asyncio.to_thread(service.close)  # waits for the threads
+
+    asyncio.run(ask_and_leave())
+    return n_steps
 
 
 @pytest.fixture(scope="module")

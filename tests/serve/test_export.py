@@ -168,6 +168,18 @@ def test_several_lines_are_one_batch(en_de: str, tmp_path: Path) -> None:
     assert 'data-only="attention steps"' in page  # positions are those of one sentence
 
 
+def test_sentences_are_held_as_the_page_reads_them(en_de: str, tmp_path: Path) -> None:
+    """One in a line, without the blanks around it: else a page would ask for another sentence."""
+    path = tmp_path / "page.html"
+    page, held = written(path, en_de, text=f"\n {SENTENCE}\r\n\n", translation="\nSchnee \n.\n")
+    assert (held["text"], held["forced"]) == (SENTENCE, "Schnee .")
+    assert held["answers"]["trace"]["text"] == SENTENCE
+    assert f"<title>{SENTENCE} · heed</title>" in page
+    _, held = written(path, en_de, text=f"{SENTENCE}\r\n A bike.\r\n", translation=" Schnee.\r\n")
+    assert (held["text"], held["forced"]) == (f"{SENTENCE}\nA bike.", "Schnee.\n")
+    assert held["answers"]["trace"]["sentences"][0]["translation"] == "Schnee."
+
+
 def test_no_text_ends_the_element_that_holds_it(en_de: str, tmp_path: Path) -> None:
     hostile = "</script><img src=x onerror=alert(1)> </title> \u2028 dogs"
     page, held = written(tmp_path / "page.html", en_de, text=hostile)

@@ -1,14 +1,19 @@
 """Recorded searches over HTTP: the numbers are those of a record in Python."""
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.serve.conftest import Serve
+from tests.serve.conftest import Serve, n_steps_after_leaving
 
 from heed.explain.decoding.observe import draws_at
 from heed.explain.decoding.recorded import record_search
 from heed.serve.inside import searches
+from heed.serve.inside.searches import Searches
+from heed.serve.request import Direction
+from heed.serve.service import Service
 from heed.serve.settings import Inside
 from heed.translate.translator import load
 
@@ -114,3 +119,19 @@ def test_a_server_that_shows_no_inside_records_no_search(serve: Serve, en_de: st
     client = serve(en_de, inside=Inside(enabled="off"))
     assert client.post("/api/v1/search", json=ASKED).status_code == 403
     assert client.get("/api/v1/search/x/pieces").status_code == 403
+
+
+@pytest.mark.parametrize("is_again", [False, True])
+def test_a_search_ends_when_its_client_leaves(
+    en_de: str, monkeypatch: pytest.MonkeyPatch, is_again: bool
+) -> None:
+    """Also one that is repeated, because a step is not in memory."""
+    monkeypatch.setattr(searches, "KEPT_BYTES", 1)
+
+    async def search(service: Service) -> Callable[[], Awaitable[object]]:
+        made = Searches(service, is_allowed=True, n_kept=1)
+        direction = Direction(source="en", target="de")
+        make = partial(made.make, SENTENCE, direction, prefix="", prefix_ids=None, options={})
+        return partial(made.at, (await make()).id, 3) if is_again else make
+
+    assert n_steps_after_leaving(search, en_de, monkeypatch) == 1

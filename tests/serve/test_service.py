@@ -163,11 +163,30 @@ def test_markup_keeps_its_tags(using: Using, en_de: str) -> None:
     assert by_source == {source: plain(source) for source in by_source}
 
 
-def test_malformed_xml_is_refused(using: Using, en_de: str) -> None:
-    request = Request(texts=["<a><b></a>"], source="en", target="de", format="xml")
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        (["<a><b></a>"], "The XML is malformed at line 1, column 7: "),
+        (["A", "<b>B</b>", "<a><b></a>"], "Text 3 of 3: The XML is malformed at line 1, "),
+    ],
+)
+def test_malformed_xml_is_refused_with_the_number_of_its_text(
+    using: Using, en_de: str, texts: list[str], sentence: str
+) -> None:
+    request = Request(texts=texts, source="en", target="de", format="xml")
     with pytest.raises(Refusal) as caught:
         asyncio.run(using(en_de).translate(request))
     assert caught.value.status == 400
+    assert caught.value.sentence.startswith(sentence)
+
+
+def test_a_hostile_text_fails_no_other_one(using: Using, en_de: str) -> None:
+    """Messages in messages: each is read by itself, and Python's stack is short."""
+    hostile = "{n, plural, other {" * 1000 + "x" + "}}" * 1000
+    request = Request(texts=[SENTENCES[0], hostile], source="en", target="de")
+    first, second = asyncio.run(using(en_de).translate(request))
+    assert first.text == heed.load(en_de)(SENTENCES[0])
+    assert second.text == hostile
 
 
 def test_a_stream_gives_segments_in_order_and_then_all_answers(using: Using, en_de: str) -> None:

@@ -1,11 +1,16 @@
 """The inside of a served model over HTTP: the numbers are those of a trace in Python."""
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.serve.conftest import Serve
+from tests.serve.conftest import Serve, n_steps_after_leaving
 
+from heed.serve.inside.traces import Traces
+from heed.serve.request import Direction
+from heed.serve.service import Service
 from heed.serve.settings import Inside, Limits, Listen
 from heed.translate.translator import load
 
@@ -141,3 +146,16 @@ def test_a_translation_of_each_sentence_is_needed(serve: Serve, en_de: str) -> N
         answer = client.post("/api/v1/trace", json=asked)
         assert answer.status_code == 400
         assert "one entry for each text" in answer.json()["error"]["sentence"]
+
+
+@pytest.mark.parametrize("texts", [[SENTENCE], LINES])
+def test_a_trace_ends_when_its_client_leaves(
+    en_de: str, monkeypatch: pytest.MonkeyPatch, texts: list[str]
+) -> None:
+    async def trace(service: Service) -> Callable[[], Awaitable[object]]:
+        traces = Traces(service, is_allowed=True, n_kept=1)
+        is_batch, none = len(texts) > 1, [""] * len(texts)
+        direction = Direction(source="en", target="de")
+        return partial(traces.make, texts, none, direction, options={}, is_batch=is_batch)
+
+    assert n_steps_after_leaving(trace, en_de, monkeypatch) == 1

@@ -182,6 +182,22 @@ def test_terms_with_fields_of_their_own_leave_those_of_the_source(
         assert n <= found.text.count(span) <= n + n_more or span in named
 
 
+@pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 3, "n_best": 3}])
+@pytest.mark.parametrize("prefix", ["dog", "der alte Hund", "OK %s: ein Hu"])
+@pytest.mark.parametrize("text", ["the dog", "%s: the old man sees a dog near the house"])
+def test_terms_leave_a_required_beginning_as_it_is(
+    vocab: Vocab, options: dict[str, Any], prefix: str, text: str
+) -> None:
+    for seed in range(4):
+        translator = random_translator(vocab, seed)
+        (found,) = translator.translate(
+            [text], prefixes=[prefix], glossary=GLOSSARY, max_length=40, **options
+        )
+        for one in (found, *found.alternatives):
+            assert one.text.startswith(prefix)
+            assert "dackel" in one.text.casefold() or one.doubts
+
+
 @pytest.mark.parametrize("options", [{"beam_size": 1}, {"sample": True, "seed": 3}, {}])
 def test_terms_stand_in_the_answers_of_every_kind_of_search(
     translator: Translator, options: dict[str, Any]

@@ -95,6 +95,27 @@ def test_the_traced_translation_is_the_translators(translator: Translator) -> No
     assert translator.tgt_vocab.pieces(chosen) == greedy.expected_tokens[: len(chosen)]
 
 
+@pytest.mark.parametrize("translation", [None, "Ein Hund."])
+def test_a_trace_ends_where_its_progress_raises(
+    translator: Translator, translation: str | None
+) -> None:
+    def count() -> None:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == limit:
+            raise InterruptedError
+
+    n_calls, limit = 0, -1
+    whole = translator.trace("a dog", translation, on_progress=count)
+    n_steps = 0 if translation else 12  # the longest translation
+    assert n_calls == len(whole.nodes) + n_steps
+    for limit in (1, n_calls):
+        n_calls = 0
+        with pytest.raises(InterruptedError):
+            translator.trace("a dog", translation, on_progress=count)
+        assert n_calls == limit
+
+
 def test_a_step_of_the_search_computes_a_row_of_the_whole(translator: Translator) -> None:
     """Claims 95, 96: the table of keys grows by one row at each step."""
     trace = translator.trace(LINES[1], beam_size=1, steps=True)

@@ -28,6 +28,7 @@ from heed.bundle.find import (
     INT8,
     JOINT_VOCAB,
     KNOWN_WORDS,
+    MEMORY,
     MODEL_FILES,
     SHORTLIST,
     SRC_VOCAB,
@@ -55,6 +56,7 @@ from heed.errors import ConfigError, FormatError
 from heed.model.config import AnyConfig
 from heed.model.families import config_from, stored_shapes, with_all_names
 from heed.text.known import KnownWords
+from heed.text.memory import Memory
 from heed.text.vocab import N_SPECIAL, Vocab
 
 FORMAT = "heed"
@@ -64,7 +66,7 @@ FORMAT_VERSION = 1
 MAX_CONFIG_BYTES = 1 << 20
 """Far more than the size of any configuration."""
 _DESCRIPTION = (
-    *(CONFIG, ALIGNMENT_HEADS, DOUBTS, DOUBT_WORDS, KNOWN_WORDS),
+    *(CONFIG, ALIGNMENT_HEADS, DOUBTS, DOUBT_WORDS, KNOWN_WORDS, MEMORY),
     *(JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB),
 )
 """The files of a model other than its weights."""
@@ -104,6 +106,7 @@ class Bundle:
         labels: of a classifier, in the order of their ids.
         alignment_heads: the heads that are read as an alignment; None = not chosen.
         judgment: learned to judge translations; None = not learned.
+        memory: pairs that the model learned from, to guide its searches; None = not stored.
     """
 
     config: AnyConfig
@@ -120,6 +123,7 @@ class Bundle:
     labels: tuple[str, ...] = ()
     alignment_heads: AlignmentHeads | None = None
     judgment: Judgment | None = None
+    memory: Memory | None = None
 
 
 def save_bundle(
@@ -191,6 +195,7 @@ def description_files(
         (bundle.source_lang, bundle.target_lang, bundle.target_langs),
         numbers or {},
         bundle.task,
+        len(bundle.memory or ()),
     )
     files = {CONFIG: to_json(config), CARD: card}
     if bundle.alignment_heads is not None:
@@ -199,6 +204,8 @@ def description_files(
         files |= bundle.judgment.to_files()
     if bundle.src_vocab.known_words is not None:
         files[KNOWN_WORDS] = bundle.src_vocab.known_words.to_bytes()
+    if bundle.memory is not None:
+        files[MEMORY] = bundle.memory.to_bytes()
     if bundle.src_vocab.hash == bundle.tgt_vocab.hash:
         return {**files, JOINT_VOCAB: bundle.src_vocab.to_bytes()}
     return {
@@ -346,6 +353,7 @@ def _from_files(folder: Path, files: Mapping[str, bytes], *, has_weights: bool) 
     if KNOWN_WORDS in files:
         where = folder / KNOWN_WORDS
         src_vocab.known_words = KnownWords.from_bytes(files[KNOWN_WORDS], where)
+    sizes = src_vocab.size, tgt_vocab.size
     return Bundle(
         config=config,
         weights=_read_weights(folder, files, config) if has_weights else {},
@@ -360,6 +368,9 @@ def _from_files(folder: Path, files: Mapping[str, bytes], *, has_weights: bool) 
         labels=labels,
         alignment_heads=_read_alignment_heads(folder, files),
         judgment=Judgment.from_files(files, folder) if DOUBTS in files else None,
+        memory=Memory.from_bytes(files[MEMORY], sizes, folder / MEMORY)
+        if MEMORY in files
+        else None,
     )
 
 

@@ -21,6 +21,7 @@ def model_card(
     languages: tuple[str, str, Sequence[str]],
     numbers: Mapping[str, Any],
     task: str = "translate",
+    n_remembered: int = 0,
 ) -> bytes:
     """README.md as model hubs read it: YAML front matter, then text for people.
 
@@ -30,6 +31,7 @@ def model_card(
         languages: source language, target language, and all target languages if there are several.
         numbers: measurements, by name.
         task: `translate`, `lm`, `mlm` or `classify`.
+        n_remembered: training pairs that are stored with it.
     """
     source_lang, target_lang, target_langs = languages
     outputs = target_langs or (target_lang,)
@@ -52,6 +54,7 @@ def model_card(
         f"{config.summary()}, {_vocab_words(*vocabs)}.",
         "",
         *_number_table(numbers),
+        *_memory_note(n_remembered),
         "The license of the training data was not stated; state it here before passing this on.",
     ]
     text = ("\n".join(lines) + "\n\n").encode()
@@ -93,6 +96,17 @@ def _language_note(target_langs: Sequence[str]) -> Sequence[str]:
         "Each call names the target language, "
         + " or ".join(f'`translator(text, target_lang="{code}")`' for code in target_langs)
         + ".",
+        "",
+    )
+
+
+def _memory_note(n_remembered: int) -> Sequence[str]:
+    if not n_remembered:
+        return ()
+    return (
+        f"The folder holds {n_remembered:,} pairs of the training data, as pieces, in "
+        "`memory.safetensors`. The model follows their translations where a sentence is like one "
+        "of them. To train a model without them: `data.memory=false`.",
         "",
     )
 

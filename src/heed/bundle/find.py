@@ -25,6 +25,8 @@ DOUBT_WORDS = "doubts.safetensors"
 """The arrays about pieces that belong to it."""
 KNOWN_WORDS = "words.dat"
 """The words of the sources a model learned from: see `heed.text.known`."""
+MEMORY = "memory.safetensors"
+"""The pairs that a model learned from, if they help it: see `heed.text.memory`."""
 ALIGNMENT = 64
 """Bytes of a cache line; all int8 arrays except learned positions are multiples of it."""
 JOINT_VOCAB = "spm.model"
@@ -39,6 +41,7 @@ MODEL_FILES = (
     DOUBTS,
     DOUBT_WORDS,
     KNOWN_WORDS,
+    MEMORY,
     JOINT_VOCAB,
     SRC_VOCAB,
     TGT_VOCAB,

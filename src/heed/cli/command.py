@@ -10,16 +10,21 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from functools import wraps
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from heed.cli.terminal import echo
 from heed.errors import ConfigError
 from heed.machine.threads import count_cores, too_many_threads
 
 Decorator = Callable[..., Any]
+
+NEVER_EMPTY = ("FILE", "FOLDER", "RUN", "V", "CODE")
+"""Placeholders of options whose values are names of files, folders and languages."""
 
 METAVARS = ((int, "N"), (click.IntRange, "N"), (float, "X"))
 """Placeholders for kinds of values on the help page."""
@@ -126,10 +131,32 @@ class Option(click.Option):
         lines = (self.resolve_envvar_value(ctx) or "").split("\n")
         return [line for line in lines if line.strip()] or None
 
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """The value; refuses an empty name, which an unset variable of a shell gives."""
+        found = super().type_cast_value(ctx, value)
+        if self.metavar in NEVER_EMPTY and "" in (found if self.multiple else (found,)):
+            raise click.BadParameter("the name is empty.", ctx=ctx, param=self)
+        return found
+
 
 def long_flag(param: click.Parameter) -> str:
     """The first long flag of an option, as in `--beam-size`."""
     return next(flag for flag in param.opts if flag.startswith("--"))
+
+
+def typed_flags(ctx: click.Context) -> dict[str, str]:
+    """The command's own flags on the command line, by the names of their parameters.
+
+    Options from environment variables are left out: a variable may stay set for all calls.
+    """
+    typed = {}
+    for param in ctx.command.params:
+        source = ctx.get_parameter_source(param.name or "")
+        is_own = isinstance(param, click.Option) and param.expose_value
+        if is_own and param.name and source is ParameterSource.COMMANDLINE:
+            is_off = param.secondary_opts and ctx.params[param.name] is False
+            typed[param.name] = param.secondary_opts[0] if is_off else long_flag(param)
+    return typed
 
 
 class Command(click.Command):
@@ -182,9 +209,12 @@ class Command(click.Command):
 
 
 def _may_be_of(kind: "click.ParamType[Any]", text: str) -> bool:
-    """Whether a text can be the optional value of an option: one of its choices, or a number."""
+    """Whether a text can be the optional value of an option: a number, or one of its choices.
+
+    So can a misspelled choice, which is then refused.
+    """
     if isinstance(kind, click.Choice):
-        return text in kind.choices
+        return bool(get_close_matches(text, kind.choices, n=1, cutoff=0.8))
     return isinstance(kind, click.IntRange) and text.isdecimal()
 
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, Threads, check_duration, command, options
+from heed.cli.command import Session, Threads, check_duration, command, options, typed_flags
 from heed.cli.look import draw
 from heed.cli.streams import open_output
 from heed.cli.terminal import echo
+from heed.cli.train import naming_flags
 from heed.demo.inflection import LANGUAGES
+from heed.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.data.readers import ParallelFiles
@@ -27,7 +29,7 @@ TIMES_BY_HEART = 10
 """Copies of each worked sentence and idiom in training: other sentences do not teach them."""
 
 SETTINGS: dict[str, Any] = {
-    "data": {"disturb": 0.0, "keep_duplicates": True},
+    "data": {"disturb": 0.0, "keep_duplicates": True, "memory": False},
     "tokenizer": {"kind": "bpe", "vocab_size": 1800, "character_coverage": 1.0},
     "model": {
         "d_model": 128,
@@ -89,6 +91,7 @@ heed demo --write-text demo.en
 )
 @option("--language", LANGUAGES, "Language of that text.", default="en")
 @click.pass_obj
+@naming_flags
 def demo(
     session: Session,
     /,
@@ -103,7 +106,8 @@ def demo(
     It translates zh→en, en→es, en→fr and en→zh. The test sentences are new: each combines words
     that never occur together in training.
     """
-    if write_text:
+    _require_effect(writes_text=write_text is not None)
+    if write_text is not None:
         _write_text(write_text, language)
         return
     from heed.cli.train import finish, start
@@ -111,6 +115,7 @@ def demo(
     from heed.demo.grammar import demo_corpus
     from heed.train.recipe.asked import Asked
     from heed.train.recipe.folder import require_run_folder
+    from heed.train.recipe.recipe import draft
     from heed.train.recipe.settings import require_same_asked
     from heed.translate.translator import load
 
@@ -129,6 +134,7 @@ def demo(
         asked = asked.plus("training.time_s", time)
     if threads:
         asked = asked.plus("training.threads", threads)
+    draft(asked)  # an error in the settings leaves no folder
     require_run_folder(Path(out))
     # Written before the corpus, so that the folder of a killed demo still counts as a run.
     require_same_asked(Path(out), asked)
@@ -146,6 +152,19 @@ def demo(
     echo("\nWhat each target piece (row) read in the source (column):")
     draw(translator.align(*SEEN_INSIDE, target_lang="en"))
     echo(f"\n{NEXT.format(out=out).strip()}")
+
+
+def _require_effect(*, writes_text: bool) -> None:
+    """Refuse flags that would have no effect.
+
+    Raises:
+        UsageError: names the flag.
+    """
+    for name, flag in typed_flags(click.get_current_context()).items():
+        if writes_text and name in ("out", "time", "threads"):
+            raise UsageError(f"{flag} is for training: with --write-text leave it out.")
+        if name == "language" and not writes_text:
+            raise UsageError("--language is for --write-text: give that too.")
 
 
 def _write_text(path: str, language: str) -> None:

@@ -18,7 +18,7 @@ from heed.cli.command import Session, Threads, as_one, check_duration, command, 
 from heed.cli.models import find_model
 from heed.cli.stopping import stop_signals
 from heed.cli.terminal import echo
-from heed.cli.train import OVERRIDE, finish, start
+from heed.cli.train import OVERRIDE, finish, naming_flags, start
 from heed.errors import UsageError
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ model_option = options("Model")
     "-b --beam-size", click.IntRange(1, 64), "Beam size of the teacher's search.", default=5
 )
 @click.pass_obj
+@naming_flags
 @as_one(DistillFlags, "flags")
 def distill(
     session: Session,
@@ -138,6 +139,7 @@ def distill(
 
     run, folder = Path(out), find_model(teacher)
     asked, time_s = _asked(folder, flags, overrides)
+    training_seconds(time_s, 0.0, {})  # refuses a time in which nothing could be learned
     lesson, is_new = _lesson(session, folder, run, flags, asked, time_s)
     if not asked.get("training.parent"):
         session.say(
@@ -213,7 +215,7 @@ def _lesson(
         require_own,
         teach,
     )
-    from heed.disk.files import LOCK, lock
+    from heed.disk.files import lock
     from heed.train.recipe.folder import OWN_PATHS, TEACHER, require_outside
     from heed.train.recipe.recipe import draft
     from heed.translate.translator import load
@@ -225,17 +227,15 @@ def _lesson(
     require_outside(out, [*flags.src, *flags.dev], (*OWN_PATHS, *lesson_files))
     progress = _Progress(session)
     with stop_signals(session.say) as stop, ExitStack() as held:
-        is_new = not (out / LOCK).exists()
-        if not is_new:
-            held.enter_context(lock(out))
         if lesson := recall(out, wanted):
             return lesson, False
-        translator = load(teacher, device=flags.device, threads=flags.threads)
+        # Without its memory, which would answer with the training pairs themselves.
+        translator = load(teacher, device=flags.device, threads=flags.threads, memory=False)
         config = draft(asked).data
         sources = find_sources(teacher, translator, flags.src, flags.dev, flags.target_lang, config)
-        if is_new:  # The lock makes the folder: an error above leaves none.
-            held.enter_context(lock(out))
-            recall(out, wanted)  # refuses a run that began in the meantime
+        held.enter_context(lock(out))  # makes the folder: an error above leaves none
+        if lesson := recall(out, wanted):  # another process completed it in the meantime
+            return lesson, False
         begin(out, wanted)
         stop.only_note()
         lesson = teach(
@@ -289,11 +289,13 @@ class _Progress:
 def _compare(lesson: "Lesson", out: Path, flags: DistillFlags) -> None:
     """Round the student to int8 and print its scores and speed beside the teacher's."""
     from heed.compress.distill import measure, read_dev, round_off
+    from heed.disk.files import lock
     from heed.errors import ConfigError
     from heed.translate.translator import load
 
     try:
-        round_off(out)
+        with lock(out):
+            round_off(out)
     except ConfigError as error:
         echo(f"The student keeps its float32 weights: {error}", err=True)
     if not lesson.dev:

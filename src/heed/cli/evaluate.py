@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import click
 
 from heed.bundle.outputs import STANDARD, require_not_read
-from heed.cli.command import Session, as_one, command, options
+from heed.cli.command import Session, as_one, command, options, typed_flags
 from heed.cli.decoding import show_decoding
 from heed.cli.glossary import open_glossary
 from heed.cli.models import (
@@ -111,11 +111,6 @@ class Judging:
     seed: int = 1
 
     @property
-    def changed(self) -> set[str]:
-        """The attributes that differ from their defaults."""
-        return {each.name for each in fields(self) if getattr(self, each.name) != each.default}
-
-    @property
     def names(self) -> list[str]:
         """The metrics as a list."""
         return [name.strip() for name in self.metrics.split(",") if name.strip()]
@@ -159,7 +154,7 @@ class Judging:
 @option("--seed", int, "Seed of the changes of --survival.", default=Judging.seed)
 @option(
     "--resamples",
-    click.IntRange(min=1),
+    click.IntRange(1, 1_000_000),
     "Resampled sets for confidence intervals.",
     default=Judging.resamples,
 )
@@ -199,13 +194,14 @@ def evaluate(
     language model's perplexity and bits per character; with -m and --labeled, accuracy and mean F1.
     """
     files = replace(files, ref=(*references, *files.ref))
+    flags = typed_flags(click.get_current_context())
     if text or labeled:
-        require_no_translations(files, judging, searching)
+        require_no_translations(files, flags, has_text=text is not None)
         show_other_tasks(session, opening, text, labeled, judging.resamples, as_json=as_json)
         return
     translates = files.src is not None and bool(opening.model or not files.hyp)
     require_sensible(files, judging, opening.model, translates=translates)
-    require_used(files, judging, searching, translates=translates)
+    require_used(files, judging, flags, translates=translates)
     from heed.evaluate.counts import Reading
 
     reading = Reading(tokenize=judging.tokenize, lowercase=judging.lowercase)
@@ -283,13 +279,6 @@ def show_other_tasks(
     )
     if text and labeled:
         raise UsageError("Give either --text (language model) or --labeled (classifier), not both.")
-    ignored = {
-        "--source-lang": opening.source_lang,
-        "--target-lang": opening.target_lang,
-        "--runtime": opening.runtime != "auto",
-    }
-    if unfit := [flag for flag, given in ignored.items() if given]:
-        raise UsageError(f"--text and --labeled cannot be combined with {unfit[0]}.")
     if model.model:
         require_task(model.model, "lm" if text else "classify")
     if text:
@@ -322,46 +311,61 @@ def require_task(model: str | None, task: str) -> None:
         raise ConfigError(f"{folder} {MEASURED_BY[found]}")
 
 
-def require_no_translations(files: Files, judging: Judging, searching: Searching) -> None:
+def require_no_translations(files: Files, flags: Mapping[str, str], *, has_text: bool) -> None:
     """Refuse the options for translations if --text or --labeled is given.
+
+    Args:
+        files: files of translations.
+        flags: those on the command line.
+        has_text: --text is given, for which nothing is resampled.
 
     Raises:
         UsageError: names the flags.
     """
     if any(asdict(files).values()):
         raise UsageError("--text and --labeled cannot be combined with --src, --ref or --hyp.")
-    if others := judging.changed - {"resamples"} | searching.wishes.keys():
+    if has_text and "resamples" in flags:
+        raise UsageError("--resamples is for confidence intervals, which --text does not have.")
+    of_translations = {each.name for kind in (Judging, Searching) for each in fields(kind)}
+    of_translations |= {"source_lang", "target_lang", "runtime", "shortlist"}
+    if others := _are(flags, of_translations - {"resamples"}):
         raise UsageError(
-            f"{_flags(others)} for translations only and cannot be used with --text or --labeled."
+            f"{others} for translations only and cannot be used with --text or --labeled."
         )
 
 
-def require_used(files: Files, judging: Judging, searching: Searching, *, translates: bool) -> None:
+def require_used(
+    files: Files, judging: Judging, flags: Mapping[str, str], *, translates: bool
+) -> None:
     """Refuse flags that would have no effect.
 
     Raises:
         UsageError: says when the flags have an effect.
     """
-    if searching.wishes and not translates:
-        raise UsageError(
-            f"{_flags(searching.wishes)} for the model's search: give -m RUN and --src FILE too."
-        )
-    if "seed" in judging.changed and not judging.survival:
+    searching = {each.name for each in fields(Searching)}
+    of_model = searching | {"runtime", "dtype", "shortlist", "device", "threads"}
+    if not translates and (unused := _are(flags, of_model)):
+        raise UsageError(f"{unused} for a model: give -m RUN and --src FILE too.")
+    if "seed" in flags and not judging.survival:
         raise UsageError("--seed has an effect only with --survival: give that too.")
-    fixed = judging.changed & {"metrics", "tokenize", "lowercase"}
-    if judging.survival and "metrics" in fixed:
-        raise UsageError("--survival shows BLEU and chrF: leave out --metrics.")
-    if judging.decoding and (fixed or searching.wishes or files.ref[1:]):
+    if "tokenize" in flags and "bleu" not in judging.names:
+        raise UsageError("--tokenize is for BLEU: leave it out, or add bleu to --metrics.")
+    if judging.survival and flags.keys() & {"metrics", "resamples"}:
+        raise UsageError(
+            "--survival shows BLEU and chrF without intervals: leave out --metrics and --resamples."
+        )
+    fixed = searching | {"metrics", "tokenize", "lowercase", "resamples"}
+    if judging.decoding and (flags.keys() & fixed or files.ref[1:]):
         raise UsageError(
             "--decoding compares strategies with fixed settings and one --ref: leave out "
-            "--metrics, --tokenize, --lowercase, --beam-size and --length-penalty."
+            "--metrics, --tokenize, --lowercase, --resamples, --beam-size and --length-penalty."
         )
 
 
-def _flags(names: Iterable[str]) -> str:
-    """The flags of some attributes, with a verb: `--by-length and --worst are`."""
-    flags = [f"--{name.replace('_', '-')}" for name in sorted(names)]
-    return f"{' and '.join(flags)} {'is' if len(flags) == 1 else 'are'}"
+def _are(flags: Mapping[str, str], names: Collection[str]) -> str:
+    """Those flags of these names, with a verb: `--by-length and --worst are`; or ""."""
+    found = sorted(flag for name, flag in flags.items() if name in names)
+    return f"{' and '.join(found)} {'is' if len(found) == 1 else 'are'}" if found else ""
 
 
 def require_sensible(

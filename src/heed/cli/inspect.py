@@ -11,10 +11,10 @@ from urllib.parse import urlencode
 import click
 
 from heed.bundle.outputs import require_not_read
-from heed.cli.command import Session, Share, Text, as_one, command, options
+from heed.cli.command import Session, Share, Text, as_one, command, options, typed_flags
 from heed.cli.models import find_model, model_files
-from heed.cli.runs import has_translator, is_run, print_training, read_runs
-from heed.cli.traced import USES, Shown
+from heed.cli.runs import is_run, print_training, read_runs, why_not_served
+from heed.cli.traced import USES, VIEWS, VIEWS_OF, Shown
 from heed.cli.traced import show as show_text
 from heed.errors import UsageError
 
@@ -35,6 +35,10 @@ heed inspect -m run/ "纽约是一座城市" --html city.html
 heed inspect run/ --training
 heed inspect -m run-1/ -m run-2/ --screen training
 """
+OF_PAGE = ("screen", "port", "open_browser")
+OF_SEARCH = ("beam_size", "every_step")
+OUTPUTS = {"as_table": "--training", "html": "--html", **VIEWS}
+"""Maps the parameter of each output other than the page to its flag."""
 SCREENS = ("attention", "steps", "decoding", "causes", "positions", "training")
 
 option = options("Options")
@@ -107,6 +111,7 @@ def inspect(
     if text and not models and Path(text).is_dir():
         models, text, translation = (text,), translation, None
     models = models or tuple(filter(None, [os.environ.get("HEED_MODEL")]))
+    require_effect(ctx, text, translation)
     if as_table:
         print_training(models)
         return
@@ -117,11 +122,12 @@ def inspect(
             raise UsageError("Text output takes one model only.")
         show_text(session, shown, find_model(models[0] if models else None), text, translation)
         return
-    shown.require_use()
     settings = settings_of(models, port)
-    if html:
+    if html is not None:
         write_html(session, html, settings, text, translation, shown.target_lang)
         return
+    if text and not settings.models:
+        session.say(f"heed: TEXT is not shown: {why_not_served(settings.inside.runs[0])}")
     if session.is_quiet:
         settings = replace(settings, log=replace(settings.log, level="error"))
     screen = screen or first_screen(settings)
@@ -140,6 +146,36 @@ def inspect(
     ctx.exit(serve(settings, session.say, on_ready=show))
 
 
+def require_effect(ctx: click.Context, text: str | None, translation: str | None) -> None:
+    """Refuse views that exclude each other, and options without effect in the requested view.
+
+    Raises:
+        UsageError: names the option, and the view it is for.
+    """
+    outputs = {name: flag for name, flag in OUTPUTS.items() if _is_given(ctx.params[name])}
+    first, *others = (*outputs.values(), "")
+    if len(outputs) > 1 and not set(VIEWS) >= outputs.keys():
+        raise UsageError(f"Give either {first} or {others[0]}, not both.")
+    if "as_table" in outputs and text is not None:
+        raise UsageError("--training prints the state of runs: leave out TEXT.")
+    for name, flag in typed_flags(ctx).items():
+        if ctx.params[name] == "":
+            raise UsageError(f"{flag} needs a value, but is empty.")
+        if (views := VIEWS_OF.get(name)) and outputs.keys().isdisjoint(views):
+            *more, last = (OUTPUTS[view] for view in views)
+            spelled = f"{', '.join(more)} or {last}" if more else last
+            raise UsageError(f"{flag} has an effect only with {spelled}.")
+        if name in OF_PAGE and outputs:
+            raise UsageError(f"{flag} is for the page, which {first} does not open.")
+        if name in OF_SEARCH and translation is not None:
+            raise UsageError(f"{flag} needs a search: leave out TRANSLATION.")
+
+
+def _is_given(value: object) -> bool:
+    """Whether a view is requested; a `--sample` of 0 is."""
+    return value is not None and value is not False
+
+
 def write_html(
     session: Session,
     path: str,
@@ -156,7 +192,7 @@ def write_html(
     if text is None:
         raise UsageError("Give the TEXT that the model reads.")
     if not settings.models:
-        raise UsageError("--html is for models that translate.")
+        raise UsageError(f"--html needs a translator: {why_not_served(settings.inside.runs[0])}")
     if len(settings.models) > 1:
         raise UsageError("--html takes one model only.")
     from heed.serve.export import write_page
@@ -175,7 +211,7 @@ def settings_of(models: tuple[str, ...], port: int) -> "ServeSettings":
     folders = [str(find_model(name)) for name in models or (None,)]
     runs = tuple(folder for folder in folders if is_run(folder))
     return ServeSettings(
-        models=tuple(each for each in folders if each not in runs or has_translator(each)),
+        models=tuple(each for each in folders if each not in runs or not why_not_served(each)),
         listen=Listen(port=port),
         log=Log(level="warning"),
         inside=Inside(enabled="on", runs=runs, token=secrets.token_urlsafe(16) if runs else ""),

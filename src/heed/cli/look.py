@@ -57,7 +57,7 @@ class Choosing:
 
 @command("next-word", "Show the most probable next tokens.", examples=NEXT_EXAMPLES)
 @click.argument("text", type=Text())
-@option("--prefix", str, "The translation so far.", default="")
+@option("--prefix", Text(), "The translation so far.", default="")
 @option("-k --count", click.IntRange(min=1), "Number of tokens to show.", default=10)
 @option("--json as_json", bool, "Print JSON.")
 @model_options

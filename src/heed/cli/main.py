@@ -211,6 +211,8 @@ def explain(error: Exception) -> tuple[str, int]:
         return f"there is no option {name}{_nearest(name, known)}{_see_help(error)}", 2
     if isinstance(error, click.ClickException):
         message = error.format_message()
+        if isinstance(error, click.MissingParameter):
+            message = " ".join(message.split())  # choices are on lines of their own
         for words, plain in PLAIN.items():
             message = message.replace(words, plain)
         message = f"{message[:1].lower()}{message[1:].rstrip('.')}"
@@ -223,7 +225,7 @@ def explain(error: Exception) -> tuple[str, int]:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror or error}", 1
     if isinstance(error, MemoryError):
-        return "out of memory. Try a smaller --batch-size.", 1
+        return "out of memory. Give less at once, such as fewer lines or a smaller --batch-size.", 1
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
         missing = MissingExtraError(f"This command (it needs {error.name})", EXTRAS[error.name])
         return str(missing), missing.exit_code

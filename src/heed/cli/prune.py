@@ -7,6 +7,7 @@ import csv
 import io
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from heed.bundle.outputs import STANDARD, require_not_read, require_replaceable
-from heed.cli.command import Session, Threads, as_one, command, options
+from heed.cli.command import Session, Threads, as_one, command, options, typed_flags
 from heed.cli.models import find_model
 from heed.cli.terminal import echo
-from heed.disk.files import require_writable, to_json, write_atomically
+from heed.disk.files import require_writable_file, to_json, write_atomically
 from heed.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -95,8 +96,8 @@ def prune(session: Session, /, model: str, flags: PruneFlags) -> None:
         raise UsageError("Give --src and --ref together, or neither.")
     if not 0 < flags.keep < 1:
         raise UsageError(f"--keep must be above 0 and below 1, but is {flags.keep}.")
-    if flags.out is None and flags.importance is None:
-        raise UsageError("Missing --out: where to write the smaller model, e.g. --out smaller/")
+    if flags.out is None:
+        _require_no_model(flags, typed_flags(click.get_current_context()))
     from heed.bundle.bundle import load_bundle, save_bundle
     from heed.compress import prune as pruning
     from heed.compress.importance import importance
@@ -129,12 +130,26 @@ def prune(session: Session, /, model: str, flags: PruneFlags) -> None:
         _compare_losses(network, pruning.opened(smaller), sequences, pad_id)
 
 
+def _require_no_model(flags: PruneFlags, typed: Mapping[str, str]) -> None:
+    """Refuse, without --out, what is for the smaller model.
+
+    Raises:
+        UsageError: says to give --out.
+    """
+    if flags.importance is None:
+        raise UsageError("Missing --out: where to write the smaller model, e.g. --out smaller/")
+    for name in ("keep", "force"):
+        if name in typed:
+            raise UsageError(f"{typed[name]} is for the smaller model: give --out too.")
+
+
 def _place(folder: Path, flags: PruneFlags) -> Path | None:
     """The folder of the smaller model; checks that it and the table can be written.
 
     Raises:
-        UsageError: an output is an input, or the table is not a file.
-        RunError: an output cannot be written, or the folder holds something else.
+        UsageError: an output is an input.
+        RunError: an output cannot be written, the path of the table is not that of a file, or the
+            folder holds something else.
     """
     from heed.bundle.find import find_model_folder
 
@@ -143,12 +158,21 @@ def _place(folder: Path, flags: PruneFlags) -> Path | None:
     files = [str(path) for path in source.iterdir() if path.is_file()]
     if (table := flags.importance) not in (None, STANDARD):
         require_not_read(str(table), [*files, *texts])
-        if os.path.exists(str(table)) and not os.path.isfile(str(table)):
-            raise UsageError(f"--importance must be a file, but {table} is not.")
-        require_writable(str(table))
+        if flags.out and Path(os.path.realpath(flags.out)) in _with_parents(str(table)):
+            raise UsageError(
+                f"--importance {table} would be replaced by the folder {flags.out}. Write it to "
+                "another place."
+            )
+        require_writable_file(str(table))
     if flags.out is None:
         return None
     return require_replaceable(flags.out, [str(folder), *files, *texts], is_forced=flags.force)
+
+
+def _with_parents(path: str) -> list[Path]:
+    """A path without links, and the folders that it is in."""
+    real = Path(os.path.realpath(path))
+    return [real, *real.parents]
 
 
 def _sequences(folder: Path, bundle: "Bundle", flags: PruneFlags) -> "Sequences":
@@ -156,6 +180,7 @@ def _sequences(folder: Path, bundle: "Bundle", flags: PruneFlags) -> "Sequences"
 
     Raises:
         ConfigError: there is neither a run nor pairs, or pairs are given but no translator.
+        UsageError: pairs are given for a comparison, but no smaller model is made.
     """
     from dataclasses import replace
 
@@ -168,6 +193,11 @@ def _sequences(folder: Path, bundle: "Bundle", flags: PruneFlags) -> "Sequences"
         )
     pairs = _pairs(flags.src, flags.ref) if flags.src and flags.ref else []
     if has_run(folder):
+        if pairs and flags.out is None:
+            raise UsageError(
+                f"--src and --ref compare the smaller model, but {folder} is measured on its own "
+                "corpus: give --out too, or leave them out."
+            )
         found = sequences_of_run(folder, bundle)
         return replace(found, pairs=pairs) if pairs else found
     if pairs:

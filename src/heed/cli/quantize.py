@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from heed.cli.command import Session, Share, Threads, command, options
+from heed.cli.command import Session, Share, Threads, command, options, typed_flags
 from heed.cli.models import find_model
 from heed.cli.terminal import echo
 from heed.errors import ConfigError, DataError, UsageError
@@ -69,7 +69,7 @@ def quantize(
     keeps the smallest list that changes no more than --max-changed of the development set's
     translations, and none if every list changes more. --no-shortlist translates without it.
     """
-    _require_sensible(src, ref, has_shortlist=shortlist)
+    _require_sensible(src, ref, has_shortlist=shortlist, has_out=out is not None)
     from heed.bundle.bundle import load_bundle, restore_manifest
     from heed.engine.network import relative_errors
     from heed.engine.packed import save_rounded
@@ -107,7 +107,9 @@ def quantize(
         _compare_losses(session, bundle.path, target, lines, threads)
 
 
-def _require_sensible(src: str | None, ref: str | None, *, has_shortlist: bool) -> None:
+def _require_sensible(
+    src: str | None, ref: str | None, *, has_shortlist: bool, has_out: bool
+) -> None:
     """Refuse flags that do not go together.
 
     Raises:
@@ -115,9 +117,10 @@ def _require_sensible(src: str | None, ref: str | None, *, has_shortlist: bool) 
     """
     if (src is None) != (ref is None):
         raise UsageError("Give --src and --ref together, or neither.")
-    source = click.get_current_context().get_parameter_source("max_changed")
-    # As an environment variable it may stay set for all calls.
-    if source is click.core.ParameterSource.COMMANDLINE and not has_shortlist:
+    typed = typed_flags(click.get_current_context())
+    if "force" in typed and not has_out:
+        raise UsageError("--force replaces the model in --out: give --out too, or leave it out.")
+    if "max_changed" in typed and not has_shortlist:
         raise UsageError("--max-changed is for --shortlist: give --shortlist too, or leave it out.")
 
 

@@ -21,15 +21,15 @@ def is_run(folder: str) -> bool:
     return any((Path(folder) / name).is_file() for name in (METRICS_FILE, ASKED_FILE))
 
 
-def has_translator(folder: str) -> bool:
-    """Whether a folder holds a model that a server can translate with."""
+def why_not_served(folder: str) -> str:
+    """The reason for which a server cannot translate with the model in a folder; "" if it can."""
     from heed.serve.work.directions import read_routes
 
     try:
         read_routes([folder])
-    except HeedError:
-        return False
-    return True
+    except HeedError as error:
+        return str(error)
+    return ""
 
 
 def read_runs(folders: Sequence[str]) -> "list[TrainingRun]":

@@ -32,7 +32,7 @@ PORTION = 1024
 @option("--normalize", bool, "Divide by the number of tokens.")
 @option("--word-scores", bool, "Also write each token's log-probability.")
 @option("--json as_json", bool, "Print one JSON object per pair.")
-@option("-o --output", str, "File to write; - is standard output.", default="-")
+@option("-o --output", str, "File to write; - is standard output.", default="-", metavar="FILE")
 @model_options
 @click.pass_obj
 def score(
@@ -52,6 +52,8 @@ def score(
     that is larger) is not scored: its line is nan, or in JSON null with the status "too_long".
     """
     require_one_stdin(src, tgt)
+    if normalize and as_json:
+        raise UsageError("--json writes both scores: leave out --normalize.")
     require_not_read(output, [src, tgt, *model_files(opening.model)])
     translator, target_lang = load_translator(session, opening)
     pairs = paired(src, tgt)

@@ -73,7 +73,7 @@ def list_keys(session: Session, /, as_json: bool, keys_file: str | None) -> None
     for key in found:
         echo("\t".join((key.name, _state(key, now), *_limits(key))))
     if not found:
-        session.say("No keys yet. Make one: heed serve keys add NAME")
+        session.say(f"No keys yet in {keys.path}. Make one: heed serve keys add NAME")
 
 
 @command("revoke", "Refuse a key.", examples="heed serve keys revoke weblate")
@@ -91,6 +91,7 @@ def revoke(session: Session, /, name: str, keys_file: str | None) -> None:
 @click.group(
     "keys",
     commands=[add, list_keys, revoke],
+    no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 def keys() -> None:

@@ -4,7 +4,7 @@ import csv
 import io
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from heed.bundle.outputs import require_not_read
-from heed.cli.command import Session, Text, as_one, command, options
+from heed.cli.command import Session, Text, as_one, command, options, typed_flags
 from heed.cli.look import terminal_palette
 from heed.cli.models import find_model
 from heed.cli.terminal import echo
@@ -41,6 +41,9 @@ heed show pieces run/ --out pieces.csv
 FORMATS = (".svg", ".png", ".pdf", ".csv")
 MOST_ROWS = 100
 """Rows drawn on a terminal; from a longer table, only every second, third … row is drawn."""
+
+WAYS = ("position", "word", "similarity", "wavelengths")
+"""Flags that show something else than the whole table."""
 
 option = options("Options")
 table_option = options("Table")
@@ -106,6 +109,7 @@ def positions(
     """
     from heed.explain import positions as tables
 
+    _require_effect(typed_flags(click.get_current_context()), has_model=flags.model is not None)
     if (word is None) != (text is None):
         raise UsageError("Give --word and --text together: a word and the sentence it occurs in.")
     if out is not None:
@@ -146,13 +150,16 @@ def pieces(session: Session, /, vectors: str, out: str, label: int) -> None:
     from heed.vectors.pieces import load_exact, piece_tables
 
     _require_format(out)
+    is_table = Path(out).suffix.lower() == ".csv"
+    if is_table and "label" in typed_flags(click.get_current_context()):
+        raise UsageError("--label is for a drawing: a .csv has the names of all pieces.")
     if Path(vectors).is_file():
         require_not_read(out, [vectors])
         found = map_of_words(read_vectors(vectors))
     else:
         found = map_of_pieces(piece_tables(load_exact(find_model(vectors)), vectors))
     shares = " and ".join(f"{share:.1%}" for share in found.projection.shares)
-    if Path(out).suffix.lower() == ".csv":
+    if is_table:
         rows = zip(found.labels, found.groups, found.points.tolist(), strict=True)
         numbers = [[name, group, f"{x:.9g}", f"{y:.9g}"] for name, group, (x, y) in rows]
         _write_csv(out, [["piece", "side", "x", "y"], *numbers])
@@ -171,10 +178,26 @@ def pieces(session: Session, /, vectors: str, out: str, label: int) -> None:
 @click.group(
     "show",
     commands=[positions, pieces],
+    no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 def show() -> None:
     """Draw a model's tables of positions and pieces."""
+
+
+def _require_effect(typed: Mapping[str, str], *, has_model: bool) -> None:
+    """Refuse flags of another table, and more than one way to show it.
+
+    Raises:
+        UsageError: names the flags.
+    """
+    for name in ("kind", "dim", "normalize") if has_model else ("side",):
+        if name in typed:
+            where = "a table without a model: leave it out" if has_model else "a model: give -m too"
+            raise UsageError(f"{typed[name]} is for {where}.")
+    ways = [typed[name] for name in WAYS if name in typed]
+    if len(ways) > 1:
+        raise UsageError(f"Give either {ways[0]} or {ways[1]}, not both.")
 
 
 def _opened(flags: TableFlags, text: str | None) -> "tuple[PositionTable, list[str]]":

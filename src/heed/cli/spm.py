@@ -106,8 +106,8 @@ def spm_train(
 
 @command("spm-encode", "Text to pieces or ids (as spm_encode).", examples=ENCODE_EXAMPLES)
 @option("--model model_path", str, "SentencePiece model.", required=True)
-@option("-i --input input_path", str, "File to read.", default="-")
-@option("-o --output output_path", str, "File to write.", default="-")
+@option("-i --input input_path", str, "File to read.", default="-", metavar="FILE")
+@option("-o --output output_path", str, "File to write.", default="-", metavar="FILE")
 @option("--output-format", OUTPUTS, "Format of the output.", default="piece")
 @option("--extra-options", str, "bos, eos, reverse: joined with colons.", default="")
 @option("--nbest-size", int, "Number of segmentations to sample from or to print.", default=10)
@@ -141,8 +141,8 @@ def spm_encode(
 
 @command("spm-decode", "Pieces or ids to text (as spm_decode).", examples=DECODE_EXAMPLES)
 @option("--model model_path", str, "SentencePiece model.", required=True)
-@option("-i --input input_path", str, "File to read.", default="-")
-@option("-o --output output_path", str, "File to write.", default="-")
+@option("-i --input input_path", str, "File to read.", default="-", metavar="FILE")
+@option("-o --output output_path", str, "File to write.", default="-", metavar="FILE")
 @option("--input-format", ("piece", "id"), "Format of the input.", default="piece")
 @option("--extra-options", str, "bos, eos, reverse: joined with colons.", default="")
 @click.argument("files", nargs=-1)

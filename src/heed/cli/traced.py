@@ -1,14 +1,16 @@
 """The views of `heed inspect` without a page: tensors, attention, probabilities."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heed.bundle.bundle import task_of
 from heed.cli.command import Session
 from heed.cli.look import draw_weights, terminal_palette
+from heed.cli.models import checked_search
 from heed.cli.terminal import echo, visible
+from heed.disk.files import require_writable_file
 from heed.errors import UsageError
 from heed.explain.render import ansi256, bar, digits, truecolor
 
@@ -16,13 +18,35 @@ if TYPE_CHECKING:
     from heed.text.vocab import Vocab
     from heed.translate.result import Translation
     from heed.translate.trace import BatchTrace, Trace
+    from heed.translate.translator import Translator
 
 USES = ("cross", "encoder", "decoder")
+TRACED = {
+    "attention": "--attention",
+    "probabilities": "--probabilities",
+    "steps": "--steps",
+    "tensor": "--tensor",
+    "trace_path": "--trace",
+}
+"""The views that show tensors: their parameters and flags."""
+VIEWS = {"tree": "--tree", "sample": "--sample", **TRACED}
+"""All views without a page."""
+VIEWS_OF = {
+    "layer": ("attention",),
+    "head": ("attention",),
+    "words": ("attention",),
+    "out": ("tensor",),
+    "every_step": ("trace_path",),
+    "beam_size": ("tree", *TRACED),
+    "seed": ("sample",),
+    "target_lang": (*VIEWS, "html"),
+}
+"""Maps an option to the views in which it has an effect."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """The views to show; without any of the first seven, a page opens.
+    """The views to show and their options; without a view, a page opens.
 
     Attributes:
         tree: whether the search tree is drawn.
@@ -66,28 +90,15 @@ class Shown:
     @property
     def needs_trace(self) -> bool:
         """Whether a requested view needs tensors."""
-        return any(getattr(self, field.name) for field in fields(self)[2:7])
+        return any(getattr(self, name) for name in TRACED)
 
-    def require_use(self) -> None:
-        """Refuse an option whose view is not requested.
+    def search(self, translator: "Translator") -> dict[str, Any]:
+        """The decoding options.
 
         Raises:
-            UsageError: names both.
+            UsageError: one of them is invalid.
         """
-        for is_given, flag, view in (
-            (self.words, "--words", "--attention"),
-            (bool(self.head), "--head", "--attention"),
-            (self.layer != -1, "--layer", "--attention"),
-            (bool(self.out), "--out", "--tensor"),
-            (self.every_step, "--every-step", "--trace"),
-        ):
-            if is_given:
-                raise UsageError(f"{flag} needs a text view: give {view} too.")
-
-    @property
-    def search(self) -> dict[str, Any]:
-        """The decoding options."""
-        return {} if self.beam_size is None else {"beam_size": self.beam_size}
+        return checked_search(translator.options, {"beam_size": self.beam_size})
 
 
 def show(
@@ -100,8 +111,7 @@ def show(
     """
     if text is None:
         raise UsageError("Give the TEXT that the model reads.")
-    if shown.out and not shown.tensor:
-        raise UsageError("--out writes one tensor: name it with --tensor.")
+    _require_outputs(shown)
     for is_asked, flag, show_search in (
         (shown.tree, "--tree", _show_tree),
         (shown.sample is not None, "--sample", _show_sample),
@@ -135,6 +145,21 @@ def show(
         session.say(f"heed: {len(trace)} tensors are in {shown.trace_path}.")
 
 
+def _require_outputs(shown: Shown) -> None:
+    """Refuse files that cannot be written, before the model is loaded.
+
+    Raises:
+        UsageError: the format of a tensor's file is unknown.
+        RunError: a file cannot be written.
+    """
+    if shown.out:
+        from heed.explain.tensors import require_format
+
+        require_format(shown.out)
+    for path in filter(None, [shown.out, shown.trace_path]):
+        require_writable_file(path)
+
+
 def lines_in(text: str) -> list[str]:
     """The lines of a text that are not blank."""
     return [line for line in text.split("\n") if line.strip()]
@@ -152,13 +177,14 @@ def traced(
         from heed.translate.translator import load
 
         translator = load(folder)
-        options = {"target_lang": shown.target_lang, "steps": shown.every_step, **shown.search}
+        search = shown.search(translator)
+        options = {"target_lang": shown.target_lang, "steps": shown.every_step, **search}
         lines = lines_in(text)
         if len(lines) > 1:
             given = None if translation is None else lines_in(translation)
             return translator.trace(lines, given, **options), translator.tgt_vocab
         return translator.trace(text, translation, **options), translator.tgt_vocab
-    if shown.target_lang or shown.every_step or shown.search:
+    if shown.target_lang or shown.every_step or shown.beam_size is not None:
         raise UsageError(
             "--target-lang, --every-step and --beam-size are for translators, but "
             f"{folder} is not one."
@@ -194,7 +220,8 @@ def _show_tree(folder: Path, text: str, shown: Shown) -> None:
     from heed.translate.translator import load
 
     translator = load(folder)
-    found = record_search(translator, text, target_lang=shown.target_lang, **shown.search)
+    search = shown.search(translator)
+    found = record_search(translator, text, target_lang=shown.target_lang, **search)
     palette = terminal_palette()
     marks = ASCII if palette is digits else DRAWN
     is_colored = palette in (truecolor, ansi256)
@@ -207,14 +234,10 @@ def _show_sample(folder: Path, text: str, shown: Shown) -> None:
     from heed.explain.decoding.strategies import sample_lines
     from heed.translate.translator import load
 
-    found = record_search(
-        load(folder),
-        text,
-        target_lang=shown.target_lang,
-        sample=True,
-        top_p=shown.sample,
-        seed=shown.seed,
-    )
+    translator = load(folder)
+    drawing = {"sample": True, "top_p": shown.sample, "seed": shown.seed}
+    search = checked_search(translator.options, drawing)
+    found = record_search(translator, text, target_lang=shown.target_lang, **search)
     for line in sample_lines(found.record):
         echo(line)
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from heed.bundle.outputs import are_one_file, require_not_read
-from heed.cli.command import Session, Text, as_one, command, options
+from heed.cli.command import Session, Text, as_one, command, options, typed_flags
 from heed.cli.doubting import Doubtful, Doubting, doubt_option, doubt_options
 from heed.cli.formats import FORMATS, Details, choose_format
 from heed.cli.glossary import note_terms, open_glossary
 from heed.cli.json_input import json_lines
+from heed.cli.memory import Memories, memory_options
 from heed.cli.models import (
     ModelFlags,
     checked_search,
@@ -131,8 +132,10 @@ sampling_option = options("Sampling")
 speed_option = options("Speed")
 SHAPES = tuple(FORMATS)
 POSITIVE = click.IntRange(min=1)
-MAX_ALTERNATIVES = 1023
-"""The widest beam, less the translation itself."""
+WIDEST = 1024
+"""The widest beam."""
+MAX_ALTERNATIVES = WIDEST - 1
+"""Besides the translation itself."""
 
 
 @command("translate", "Translate lines of text.", examples=EXAMPLES)
@@ -142,8 +145,15 @@ MAX_ALTERNATIVES = 1023
     str,
     "File to read, also .gz, .xz or .zst; - is standard input.",
     default="-",
+    metavar="FILE",
 )
-@text_option("-o --output output_path", str, "File to write; - is standard output.", default="-")
+@text_option(
+    "-o --output output_path",
+    str,
+    "File to write; - is standard output.",
+    default="-",
+    metavar="FILE",
+)
 @text_option(
     "--json-input",
     bool,
@@ -186,6 +196,7 @@ MAX_ALTERNATIVES = 1023
 @as_one(Output, "output")
 @as_one(Batching, "batching")
 @model_options
+@memory_options
 @protect_options
 @search_option("-b --beam-size --beam", int, "Hypotheses kept at each step; 1 is greedy.")
 @search_option("--n-best --nbest-size --nbest", int, "Translations written for each line.")
@@ -232,6 +243,7 @@ def translate(
     doubting: Doubting,
     opening: ModelFlags,
     protection: Protection,
+    memories: Memories,
     **search: Any,
 ) -> None:
     """Translate standard input, a file, or TEXT, line by line.
@@ -241,7 +253,7 @@ def translate(
     """
     details = output.details(search["n_best"])
     write = choose_format(output.format_name, details)
-    _check_together(text, source, output, search["n_best"])
+    _check_together(text, source, output, batching, search["n_best"])
     is_interactive = not text and source.input_path == "-" and sys.stdin.isatty()
     replaced: set[int] = set()
     passed_on: deque[dict[str, Any]] = deque()
@@ -253,12 +265,14 @@ def translate(
         name = "TEXT" if text else shown_name(source.input_path)
         lines = json_lines(texts, name, passed_on) if source.json_input else texts
         glossary = open_glossary(session, source.glossary_path)
-        read = source.inputs(text) + protection.inputs + model_files(opening.model)
+        read = source.inputs(text) + protection.inputs + [*memories.memory_paths]
+        read += model_files(opening.model)
         _require_apart(read, output, doubting)
         translator, target_lang = load_translator(session, opening)
         search = _checked_search(translator, search)
         _set_batch_size(translator, batching)
         doubting.apply(translator)
+        memories.apply(session, translator, target_lang)
         writer = stack.enter_context(open_output(output.output_path))
         if is_interactive:
             session.say("Type a line and press Enter; Ctrl-D ends.")
@@ -285,9 +299,13 @@ def translate(
 
 
 def _check_together(
-    text: tuple[str, ...], source: Source, output: Output, n_best: int | None
+    text: tuple[str, ...],
+    source: Source,
+    output: Output,
+    batching: Batching,
+    n_best: int | None,
 ) -> None:
-    """Refuse flags that exclude each other."""
+    """Refuse flags that exclude each other, or lack one that they need."""
     if text and source.input_path != "-":
         raise UsageError("Give either TEXT or --input, not both.")
     if not text and source.input_path == source.prefix_path == "-":
@@ -299,6 +317,8 @@ def _check_together(
         raise UsageError('With --json-input, give each "prefix" in its line instead of --prefix.')
     if output.alternatives and n_best is not None:
         raise UsageError("Give either --alternatives or --n-best, not both.")
+    if batching.batch_size is None and "batch_type" in typed_flags(click.get_current_context()):
+        raise UsageError("--batch-type is the unit of --batch-size: give that too.")
 
 
 def _require_apart(read: list[str], output: Output, doubting: Doubting) -> None:
@@ -354,7 +374,7 @@ def _search_options(search: dict[str, Any]) -> dict[str, Any]:
         given["sample"] = True
     n_best = given.get("n_best", 1)
     if "beam_size" not in given and n_best > 1 and not given.get("sample"):
-        given["beam_size"] = max(5, n_best)
+        given["beam_size"] = min(WIDEST, max(5, n_best))
     return given
 
 

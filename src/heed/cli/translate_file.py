@@ -3,7 +3,6 @@
 The formats are in `documents/files.py`.
 """
 
-import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +13,7 @@ from heed.bundle.outputs import STANDARD, are_one_file, require_not_read
 from heed.cli.command import Session, command, options
 from heed.cli.doubting import Doubtful, Doubting, doubt_options
 from heed.cli.glossary import note_terms, open_glossary
+from heed.cli.memory import Memories, memory_options
 from heed.cli.models import (
     ModelFlags,
     checked_search,
@@ -22,9 +22,9 @@ from heed.cli.models import (
     model_options,
 )
 from heed.cli.protect import Protection, protect_options
-from heed.disk.files import read_bytes, require_writable, write_atomically
+from heed.disk.files import read_bytes, require_writable_file, write_atomically
 from heed.documents.files import open_document
-from heed.errors import RunError, UsageError
+from heed.errors import UsageError
 
 EXAMPLES = """
 heed translate-file page.html page.de.html -m run/
@@ -39,6 +39,7 @@ option = options("Options")
 @click.argument("input_path", metavar="IN")
 @click.argument("output_path", metavar="OUT")
 @model_options
+@memory_options
 @protect_options
 @doubt_options(
     ("keep", "source", "fail"),
@@ -59,6 +60,7 @@ def translate_file(
     output_path: str,
     opening: ModelFlags,
     protection: Protection,
+    memories: Memories,
     doubting: Doubting,
     beam_size: int | None,
     glossary_path: str | None,
@@ -80,14 +82,16 @@ def translate_file(
     document = open_document(Path(input_path).name, read_bytes(Path(input_path)))
     glossary = open_glossary(session, glossary_path)
     inputs = [input_path, *([glossary_path] if glossary_path else []), *protection.inputs]
+    inputs += memories.memory_paths
     for path in filter(None, [output_path, doubting.report_path]):
         require_not_read(path, [*inputs, *model_files(opening.model)])
     if (report := doubting.report_path) and are_one_file(report, output_path):
         raise UsageError(f"--report and OUT are both {report}: each needs its own file.")
     if output_path != STANDARD:
-        _require_writable(output_path)
+        require_writable_file(output_path)
     translator, target_lang = load_translator(session, opening)
     doubting.apply(translator)
+    memories.apply(session, translator, target_lang)
     search = checked_search(translator.options, {"beam_size": beam_size})
     with ExitStack() as stack:
         doubtful = Doubtful(doubting, stack, unit="text")
@@ -111,15 +115,3 @@ def translate_file(
     n_texts = len(translations)
     session.say(f"{name}: {n_texts:,} text{'s' * (n_texts != 1)} translated")
     doubtful.summarize(session)
-
-
-def _require_writable(path: str) -> None:
-    """Check before an hour of translating that a file can be written; a link stays.
-
-    Raises:
-        RunError: it cannot.
-    """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        raise RunError(f"cannot write {path}: the path exists and is not a file.")
-    require_writable(target)

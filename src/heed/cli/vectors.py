@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from heed.bundle.outputs import require_not_read
-from heed.cli.command import Session, Text, Threads, command, options
+from heed.cli.command import Session, Text, Threads, command, options, typed_flags
 from heed.cli.models import find_model, installed
 from heed.cli.terminal import echo
 from heed.data.lines import STDIN
 from heed.data.progress import Report, counted, silent
+from heed.disk.files import require_writable_file
 from heed.errors import ConfigError, UsageError
 from heed.vectors.config import Kind, VectorsConfig
 
@@ -95,12 +96,14 @@ def train(
     from heed.vectors.native import is_compiled
 
     config = _config(settings)
+    _require_effect(config.kind)
     if not text:
         raise UsageError("Give text to learn from: --text FILE")
     if text.count(STDIN) > 1:
         raise UsageError("Standard input (-) can be read once, but is given twice.")
     require_replaceable(out, is_forced=force)
     require_not_read(out, text)
+    require_writable_file(out)
     if config.kind != "counts" and not is_compiled():
         session.say("heed: the engine is not compiled here, so NumPy is used, which is slow.")
     display = None if session.is_quiet else Display("loss")
@@ -161,6 +164,7 @@ def analogy(
 @click.group(
     "vectors",
     commands=[train, nearest, analogy],
+    no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 def vectors() -> None:
@@ -194,6 +198,17 @@ def _config(settings: dict[str, Any]) -> VectorsConfig:
     except ConfigError as error:
         words = re.sub(r"vectors\.(\w+)", lambda key: f"--{key[1].replace('_', '-')}", str(error))
         raise UsageError(words) from None
+
+
+def _require_effect(kind: Kind) -> None:
+    """Refuse settings that this kind does not have.
+
+    Raises:
+        UsageError: names the flag.
+    """
+    for name, flag in typed_flags(click.get_current_context()).items():
+        if kind == "counts" and name in ("negative", "epochs", "sample", "learning_rate"):
+            raise UsageError(f"{flag} has no effect with --kind counts: leave it out.")
 
 
 def _lines(files: Sequence[str], report: Report) -> Iterable[str]:

@@ -64,6 +64,8 @@ class DataConfig(CleanConfig):
             epoch.
         disturb: share of the pairs of an epoch that are disturbed: typing errors, other case,
             invented names, spans to be copied (`train/epochs/disturb.py`).
+        memory: store the training pairs with the model, if they help it to translate similar
+            sentences (`train/run/remember.py`).
 
     Raises:
         ConfigError: a value is out of its range.
@@ -77,6 +79,7 @@ class DataConfig(CleanConfig):
     back_translate: Annotated[float, Range(0, 100)] = 1.0
     back_translate_at: Annotated[float, Range(0, 1)] = 0.5
     disturb: Annotated[float, Range(0, 1)] = 0.0
+    memory: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

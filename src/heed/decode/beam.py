@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from heed.decode.banks import Banks
 from heed.decode.constraints import Choice
-from heed.decode.early_stopping import EARLY_STOPPING, Standing
+from heed.decode.early_stopping import EARLY_STOPPING, Standing, stop_bound
 from heed.decode.length_penalty import LENGTH_FORMULAS
 from heed.decode.state import (
     DROPPED,
@@ -338,7 +338,11 @@ def stop(ended: Ended, beam: Beam, task: Task) -> Flags:
         divisors=beam.divisors,
         worst_kept=ended.worst[beam.sources],
     )
-    is_over: Flags = is_cut | EARLY_STOPPING[task.options.early_stopping](standing)
+    is_over: Flags = EARLY_STOPPING[task.options.early_stopping](standing)
+    if task.are_guided is not None:
+        # Beside a guide other hypotheses are improbable, and the first of them soon end.
+        is_over = np.where(task.are_guided[beam.sources], stop_bound(standing), is_over)
+    is_over = is_over | is_cut
     is_over |= best_live == -math.inf
     if np.count_nonzero(is_over):
         _cut(ended, beam, is_cut, task)

@@ -10,6 +10,7 @@ import numpy as np
 from heed.decode.beam import beam_search
 from heed.decode.constraints import Constraints
 from heed.decode.greedy import greedy_search
+from heed.decode.guided import Guide, GuidedModel
 from heed.decode.options import DecodeOptions
 from heed.decode.phrases import Phrases
 from heed.decode.sampling import Sampler, draw_table
@@ -33,6 +34,7 @@ def decode(
     score_prefixes: bool = True,
     keys: Sequence[int] | None = None,
     phrases: Sequence[Phrases | None] | None = None,
+    guides: Sequence[Guide | None] = (),
     observer: Observer | None = None,
     is_wanted: IsWanted | None = None,
 ) -> list[list[Hypothesis]]:
@@ -49,6 +51,7 @@ def decode(
         score_prefixes: False = parts of prefixes that are read at once have log-probs of 0.
         keys: with `options.seed`, decides a sentence's draws; None = its index in the batch.
         phrases: required and forbidden phrases of each source; not for sampling.
+        guides: a similar translation for each source, one or None a source; empty = none.
         observer: gets a record of every step.
         is_wanted: called after every step; a source that is no longer wanted leaves the batch.
 
@@ -65,6 +68,9 @@ def decode(
     assert len(prefixes) == len(keys) == n_sources, "one prefix and one key a source"
     if not n_sources:
         return []
+    if any(guides):
+        n_each = options.n_best if options.sample else 1
+        model = GuidedModel(model, [guide for guide in guides for _ in range(n_each)])
     n_samples, src, prefixes, slots = _repeated(src, prefixes, slots, options)
     task = Task(
         options=options,
@@ -74,6 +80,7 @@ def decode(
         constraints=Constraints.of(options, eos_id, forbidden, prefixes, slots),
         pad_id=None if score_prefixes else pad_id,
         phrases=phrases,
+        are_guided=np.array([guide is not None for guide in guides]) if any(guides) else None,
         n_samples=n_samples,
         observer=observer,
         is_wanted=_of_samples(is_wanted, n_samples),

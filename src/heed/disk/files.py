@@ -73,8 +73,8 @@ def atomic_writer(
         RunError: the disk is full or read-only, or permission is denied; the old file stays.
     """
     target = Path(os.path.realpath(path) if follow_links else path)
-    if not target.is_symlink() and target.exists() and not target.is_file():
-        raise RunError(f"cannot write {path}: the path exists and is not a file.")
+    if not target.is_symlink():
+        _require_file(target, path)
     temporary = temporary_beside(target)
     with as_run_error(target, needed_bytes), cleanup_on_error(temporary):
         make_directory(target.parent)
@@ -103,6 +103,24 @@ def require_writable(path: str | os.PathLike[str]) -> None:
         temporary.unlink()
     except OSError as error:
         raise RunError(_refusal(target, error, None)) from error
+
+
+def require_writable_file(path: str | os.PathLike[str]) -> None:
+    """Refuse a path at which `atomic_writer` with `follow_links` would fail, before long work.
+
+    Raises:
+        RunError: something other than a file is there, the disk is full or read-only, or permission
+            is denied.
+    """
+    target = Path(os.path.realpath(path))
+    _require_file(target, path)
+    require_writable(target)
+
+
+def _require_file(target: Path, path: str | os.PathLike[str]) -> None:
+    """Refuse a target that exists and is not a file; `path` is its name for the message."""
+    if target.exists() and not target.is_file():
+        raise RunError(f"cannot write {path}: the path exists and is not a file.")
 
 
 def write_synced(path: Path, data: bytes) -> None:

@@ -4,9 +4,11 @@ A run is the text between two tokens that separate texts. A pair of tags that co
 sentence, with text on both sides, separates texts too.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile, takewhile
 
 from heed.documents.attributes import Attribute, Template, render, tag_template
 from heed.documents.inline import Node, place_nodes
@@ -14,6 +16,7 @@ from heed.documents.segment import Segment, has_words
 from heed.documents.structure import Structure
 from heed.documents.tags import Token
 from heed.text.normalize import BLANKS
+from heed.text.protected import Rules, find_spans
 from heed.translate.result import Translation
 
 # More tags separate texts instead: alignment takes time and memory that grow with the square.
@@ -22,6 +25,10 @@ MAX_ALIGNED_CHARS = 2000
 # The model reads the words of a short kept element, such as a name; longer ones would not help it.
 _MAX_READ_WORDS = 4
 _MAX_READ_CHARS = 40
+# Characters on each side of a tag that decide whether a protected span ends there.
+_CONTEXT = 200
+# `1<sup>st</sup>` is one word.
+_ORDINAL = re.compile(r"\d\0(?:st|nd|rd|th|er|re|ère|e|ème|de|ste|a|o)(?!\w)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +73,17 @@ Part = str | Attribute | Sentence
 
 @dataclass(slots=True)
 class _Mark:
-    """A tag in a run, with the start and end of the text that it stands for."""
+    """A tag in a run, with the start and end of the text that it stands for.
+
+    `is_joint` marks a tag with an inserted blank: before an opening tag, behind another one.
+    """
 
     kind: str
     start: int
     end: int
     template: Template
     is_break: bool = False
+    is_joint: bool = False
 
 
 @dataclass(slots=True)
@@ -92,6 +103,36 @@ class _Run:
             self.raws.append((self.length, self.length + len(text), raw))
         self.texts.append(text)
         self.length += len(text)
+
+    def insert_blank(self) -> None:
+        """Separate the text so far from the next one, outside of the pairs between them."""
+        between = list(takewhile(lambda mark: mark.start == self.length, reversed(self.marks)))[::-1]
+        self.add(" ", "")
+        behind = list(dropwhile(lambda mark: mark.kind != "open", between))
+        for mark in behind:
+            mark.start = mark.end = self.length
+        for mark in behind[:1] or between[-1:]:
+            mark.is_joint = True
+
+    def hides_span(self, text: str, following: str) -> bool:
+        """Whether a protected span is found at the end only if a blank is inserted there.
+
+        Args:
+            text: the next text, up to a tag.
+            following: the same, with the texts after it.
+        """
+        before = "".join(text[-_CONTEXT:] for text in self.texts[-_CONTEXT:])[-_CONTEXT:]
+        if before[-1:] in BLANKS or _ORDINAL.search(f"{before}\0{following}"):
+            return False
+        border, rules = len(before), Rules.default()
+        apart = [(a.start, a.end) for a in find_spans(before, rules) if a.end == border]
+        apart += [(border, border + b.end) for b in find_spans(text, rules) if b.start == 0]
+        if not apart:
+            return False
+        joined = [*find_spans(before + text, rules), *find_spans(before + following, rules)]
+        return not all(
+            any(one.start <= start and end <= one.end for one in joined) for start, end in apart
+        )
 
 
 def flow(
@@ -123,13 +164,40 @@ def flow(
             _Cutter(run, segments, parts, escape).cut(split)
             parts += template
             run = _Run()
-        elif token.kind == "text":
-            run.add(token.text, token.raw)
         else:
-            following = structure.tokens[number + 1 : number + 2]
-            _add_mark(run, token, template, following)
+            _separate(run, structure, number)
+            if token.kind == "text":
+                run.add(token.text, token.raw)
+            else:
+                following = structure.tokens[number + 1 : number + 2]
+                _add_mark(run, token, template, following)
     _Cutter(run, segments, parts, escape).cut(split)
     return segments, parts
+
+
+def _separate(run: _Run, structure: Structure, number: int) -> None:
+    """Insert a blank where a number or the like touches another element: `12:30<b>today</b>`.
+
+    A model reads no tags, and `12:30today` is not a number.
+    """
+    before = structure.tokens[number - 1 : number]
+    is_behind_tag = run.texts and run.marks and before and before[0].kind != "text"
+    token = structure.tokens[number]
+    if not _has_text(token) or not (is_behind_tag or token.kind == "kept"):
+        return
+    following = ""
+    for place in range(number, len(structure.tokens)):
+        if place in structure.apart or len(following) >= _CONTEXT:
+            break
+        if _has_text(structure.tokens[place]):
+            following += structure.tokens[place].text
+    if run.hides_span(token.text[:_CONTEXT], following[:_CONTEXT]):
+        run.insert_blank()
+
+
+def _has_text(token: Token) -> bool:
+    """Whether a token has text for the model."""
+    return token.kind == "text" or (token.kind == "kept" and _is_read(token.text))
 
 
 def _add_mark(run: _Run, token: Token, template: Template, following: list[Token]) -> None:
@@ -141,7 +209,7 @@ def _add_mark(run: _Run, token: Token, template: Template, following: list[Token
         is_parted = is_parted or any(t.kind == "text" and t.text[:1] in BLANKS for t in following)
         if run.texts and not is_parted:
             run.add(" ", "")
-    elif token.kind == "kept" and _is_read(token.text):
+    elif _has_text(token):
         run.add(token.text, "")
     kind = token.kind if token.kind in ("open", "close") else "atom"
     run.marks.append(_Mark(kind, start, run.length, template, is_break))
@@ -347,10 +415,12 @@ def _nodes(marks: list[_Mark], begin: int) -> list[Node]:
         if mark.kind == "close":
             node, siblings = opened.pop()
             node.end = mark.start - begin
+            node.is_joined_behind = mark.is_joint
             node.closing = mark.template
             continue
         node = Node(mark.start - begin, mark.end - begin, mark.template)
         node.is_kept, node.is_break = mark.kind == "atom", mark.is_break
+        node.is_joined_before = mark.is_joint and mark.kind == "open"
         siblings.append(node)
         if mark.kind == "open":
             opened.append((node, siblings))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from heed.documents.attributes import Template, render
 from heed.text.normalize import BLANKS
+from heed.text.protected import Rules, find_spans
 from heed.translate.result import Translation, is_written_solid
 from heed.translate.words import Links, Span, best_stretch, link_words
 
@@ -28,6 +29,9 @@ class Node:
         children: the elements in it, in order.
         is_kept: whether `opening` replaces all its text.
         is_break: whether it is a line break; it then goes to the end of a line.
+        is_joined_before: whether the text has a blank before it that the page lacks, because a
+            number touches a word there.
+        is_joined_behind: the same behind it.
     """
 
     start: int
@@ -37,6 +41,8 @@ class Node:
     children: list["Node"] = field(default_factory=list)
     is_kept: bool = False
     is_break: bool = False
+    is_joined_before: bool = False
+    is_joined_behind: bool = False
 
 
 @dataclass(slots=True)
@@ -122,6 +128,8 @@ class _Placer:
     def _stretch(self, node: Node, free: NDArray[np.bool_], parent: _Place) -> _Place:
         """The free words aligned best with the words of a pair; at least one, if any is free."""
         words = self._words(node)
+        if node.is_kept:
+            free = free & ~self._others(node)
         if not free.any():
             return self._gap(node, parent.last, parent)
         shares = self.links.weights[:, words.start : words.stop].sum(axis=1)
@@ -133,6 +141,15 @@ class _Placer:
             start -= start > parent.first and self.tgt[start - 1] in BLANKS
         end += self._blanks(end, node.end - src[words.stop - 1][1], parent)
         return _Place(first, last, start, end)
+
+    def _others(self, node: Node) -> NDArray[np.bool_]:
+        """The protected spans of the translation that a kept element must not replace."""
+        own = self.src[node.start : node.end]
+        places = {(s.start, s.end) for s in find_spans(self.tgt, Rules.default())}
+        return np.array(
+            [place in places and self.tgt[slice(*place)] not in own for place in self.links.tgt],
+            dtype=bool,
+        )
 
     def _behind(self, node: Node, parent: _Place, within: Span, taken: list[_Place]) -> _Place:
         """After the word aligned with the word before; before the next one, if it touches that."""
@@ -208,7 +225,12 @@ class _Writer:
             if is_open:
                 self._text_until(place.end)
                 self._tag(node.closing)
+                if node.is_joined_behind:
+                    self._skip_blank(place.end)
                 continue
+            if node.is_joined_before:
+                self._text_until(place.start - 1)
+                self._skip_blank(place.start - 1)
             self._text_until(place.start)
             if node.is_kept and not node.is_break:
                 self._blank_as_in_source(node.start - 1, self.written - 1)
@@ -231,6 +253,13 @@ class _Writer:
             character = self.text[place : place + 1]
             if character.isalnum() and not is_written_solid(character):
                 self.parts.append(" ")
+
+    def _skip_blank(self, place: int) -> None:
+        """Leave out a blank between a number and a word."""
+        before, after = self.text[:place][-1:], self.text[place + 1 :][:1]
+        is_joint = before.isalnum() and after.isalnum() and before.isdigit() != after.isdigit()
+        if is_joint and self.written == place and self.text[place] == " ":
+            self.written += 1
 
     def _text_until(self, place: int) -> None:
         if place > self.written:

@@ -105,6 +105,16 @@ def described(trace: NamedTensors, name: str) -> list[str]:
     ]
 
 
+def require_format(path: str | Path) -> None:
+    """Refuse a file that `write_tensor` would not write.
+
+    Raises:
+        UsageError: names the endings that it can have.
+    """
+    if Path(path).suffix not in FORMATS:
+        raise UsageError(f"{path} must end with {' or '.join(FORMATS)}.")
+
+
 def write_tensor(trace: NamedTensors, name: str, path: str | Path) -> None:
     """Write one tensor as `.npy`, or as `.csv` with a line for each row of its last axis.
 
@@ -114,9 +124,8 @@ def write_tensor(trace: NamedTensors, name: str, path: str | Path) -> None:
     Raises:
         UsageError: there is no such tensor, or the file has another ending.
     """
+    require_format(path)
     node, path = node_of(trace, name), Path(path)
-    if path.suffix not in FORMATS:
-        raise UsageError(f"{path} must end with {' or '.join(FORMATS)}.")
     if path.suffix == ".npy":
         buffer = io.BytesIO()
         np.save(buffer, trace[name], allow_pickle=False)

@@ -54,8 +54,8 @@ class Family:
         counts_texts: whether its first weights are counted from the training texts
             (`TorchNetwork.counted`); other families start from embeddings.
         marks_words: whether it reads `<bos>` in front of each word of a text.
-        outline: a config with the weights of some settings, for counting operations before the
-            corpus is known; takes the settings and the sizes of both vocabularies.
+        outline: a config with as many operations for a token as one of some settings, which may
+            lack others; takes the settings and the sizes of both vocabularies.
     """
 
     name: str
@@ -152,7 +152,6 @@ def _usual_transformer(is_joint: bool) -> Mapping[str, Any]:
 def _outline_transformer(
     sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
 ) -> ModelConfig:
-    """Heads, positions and ties do not change the number of operations for a token."""
     return ModelConfig(**_outlined(sizes, OF_STACKS, src_vocab_size, tgt_vocab_size))
 
 
@@ -162,7 +161,7 @@ def _outline_convolutional(
     return ConvConfig(**_outlined(sizes, OF_STACKS, src_vocab_size, tgt_vocab_size))
 
 
-OF_LAYERS = ("activation", "feed_forward", "share_layers")
+OF_LAYERS = ("activation", "feed_forward", "share_layers", "output_projection")
 """Settings that decide which matrices a layer has, besides the sizes."""
 
 
@@ -176,11 +175,18 @@ OF_ONE_STACK = ("d_model", "d_ff", "n_layers", *OF_LAYERS)
 def _outlined(
     sizes: Mapping[str, Any], keys: Iterable[str], src_vocab_size: int, tgt_vocab_size: int
 ) -> dict[str, Any]:
-    """Settings of a config that has these `keys` of `sizes`."""
+    """Settings of a config that has these `keys` of `sizes`.
+
+    Positions and ties do not change the number of operations for a token, nor do heads: one stands
+    for all.
+    """
+    n_heads = sizes.get("n_heads", 1)
+    widths = {key: sizes[key] for key in ("d_k", "d_v") if type(sizes.get(key)) is int}
     return {
         "src_vocab_size": src_vocab_size,
         "tgt_vocab_size": tgt_vocab_size,
         "n_heads": 1,
+        **{key: n_heads * width for key, width in widths.items()},
         "positions": "none",
         "tied": "none",
         **{key: sizes[key] for key in keys if key in sizes},
@@ -243,13 +249,12 @@ def _build_recurrent(config: RecurrentConfig) -> "TorchNetwork":
 def _outline_recurrent(
     sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
 ) -> RecurrentConfig:
-    keys = ("d_model", "cell", "n_encoder_layers", "n_decoder_layers", "attention")
+    keys = ("d_model", "cell", "n_encoder_layers", "n_decoder_layers", "attention", "bidirectional")
+    known = {key: sizes[key] for key in keys if key in sizes}
+    # An odd width does not fit the default, which is reported where the config is made.
+    known.setdefault("bidirectional", sizes["d_model"] % 2 == 0)
     return RecurrentConfig(
-        src_vocab_size=src_vocab_size,
-        tgt_vocab_size=tgt_vocab_size,
-        bidirectional=False,
-        tied="none",
-        **{key: sizes[key] for key in keys if key in sizes},
+        src_vocab_size=src_vocab_size, tgt_vocab_size=tgt_vocab_size, tied="none", **known
     )
 
 

@@ -18,6 +18,7 @@ from heed.model.one_stack.config import DecoderConfig, EncoderConfig, OneStackCo
 Shape = tuple[int, ...]
 Role = Literal["table", "positions", "matrix", "bias", "norm", "output", "fixed", "n_grams"]
 Side = Literal["src", "tgt", "both"]
+MetBy = Side | Literal["sentence"]
 LayerConfig = ModelConfig | OneStackConfig
 _LAYER = re.compile(r"^(encoder|decoder)\.\d+\.")
 
@@ -29,13 +30,14 @@ class Block:
     Attributes:
         name: `query`, `key`, `value`, `gate`, …; "" for a matrix that is not fused.
         n_rows: how many rows.
-        met_by: the tokens that it multiplies: of the source, of the target or of both.
-            Keys and values of cross-attention are computed once for each source token.
+        met_by: the tokens that it multiplies: of the source, of the target or of both; or
+            `sentence`: one vector of each sentence. Keys and values of cross-attention are computed
+            once for each source token.
     """
 
     name: str
     n_rows: int
-    met_by: Side
+    met_by: MetBy
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +126,10 @@ def _shared(weights: list[Weight], config: LayerConfig) -> list[Weight]:
 def operations(weights: list[Weight]) -> tuple[float, float]:
     """Multiplications of one source token and of one target token in a forward pass.
 
-    Attention's own products, which grow with the length of a sentence, are not counted.
+    Attention's own products, which grow with the length of a sentence, are not counted, nor are
+    those of one vector of each sentence.
     """
-    met: dict[Side, float] = {"src": 0.0, "tgt": 0.0, "both": 0.0}
+    met: dict[MetBy, float] = {"src": 0.0, "tgt": 0.0, "both": 0.0, "sentence": 0.0}
     for weight in weights:
         if weight.role in ("matrix", "output"):
             for block in weight.blocks:

@@ -213,11 +213,15 @@ async def _held(inner: _Inner, text: str, translation: str, target: str | None) 
     models = await inner.json("models")
     source = languages[0]
     into = target or source["targets"][0]
-    lines = [line for line in text.split("\n") if line.strip()]
-    is_batch = len(lines) > 1
-    given = translation.split("\n") if is_batch and translation else translation
-    asked = {"text": lines if is_batch else text, "source": source["code"], "target": into}
-    trace = await inner.json("trace", asked | ({"translation": given} if given else {}))
+    sentences, given = _sentences(text, translation)
+    is_batch = len(sentences) > 1
+    asked = {
+        "text": sentences if is_batch else "".join(sentences),
+        "source": source["code"],
+        "target": into,
+    }
+    forced = {"translation": given if is_batch else given[0]} if any(given) else {}
+    trace = await inner.json("trace", asked | forced)
     answers = {
         "languages": [source | {"targets": [into]}],
         "models": models[:1],
@@ -248,8 +252,8 @@ async def _held(inner: _Inner, text: str, translation: str, target: str | None) 
         for node in trace["nodes"]
     }
     return {
-        "text": "\n".join(lines) if is_batch else text,
-        "forced": translation,
+        "text": "\n".join(sentences),
+        "forced": "\n".join(given),
         "answers": answers,
         "same": same,
         "searches": searches,
@@ -257,6 +261,18 @@ async def _held(inner: _Inner, text: str, translation: str, target: str | None) 
         "tensors": tensors | steps,
         "later": later,
     }
+
+
+def _sentences(text: str, translation: str) -> tuple[list[str], list[str]]:
+    """The sentences and their given translations, as the page reads them: `looked.js`.
+
+    Returns:
+        The lines of the text that are not blank, without surrounding blanks; and the lines of the
+        translation, joined if there is one sentence only.
+    """
+    sentences = [line.strip() for line in text.split("\n") if line.strip()]
+    given = [line.strip() for line in translation.split("\n")]
+    return sentences, given if len(sentences) > 1 else [" ".join(filter(None, given))]
 
 
 async def _of_one(inner: _Inner, id: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from heed.documents.passages import Passage, split_passage
 from heed.documents.segment import Segment
+from heed.errors import DataError
 from heed.serve.detect import Detector
 from heed.serve.doubts import find_doubts
 from heed.serve.request import Answer, Request, SegmentAnswer
@@ -101,10 +102,10 @@ def read_texts(request: Request, routes: Sequence[Route], detector: Detector) ->
 
     Raises:
         Refusal: the direction is not served.
-        DataError: XML is malformed.
+        DataError: XML is malformed; says in which text, if there are several.
         UsageError: the format or the way to split is unknown.
     """
-    documents = [_document(text, request) for text in request.texts]
+    documents = [_document(place, request) for place in range(len(request.texts))]
     sources = [
         find_source(
             " ".join(segment.text for segment in document.segments) or text,
@@ -121,20 +122,27 @@ def read_texts(request: Request, routes: Sequence[Route], detector: Detector) ->
     return [Text(*each, request.glossary) for each in zip(sources, documents, firsts, strict=False)]
 
 
-def _document(text: str, request: Request) -> Document:
+def _document(place: int, request: Request) -> Document:
+    """The text at a place of the request, split."""
+    text, count = request.texts[place], len(request.texts)
     if request.format == "text":
         return split_passage(text, request.split or "1")
     from heed.documents.markup import parse_markup
 
-    return parse_markup(
-        text,
-        request.format,
-        split_sentences=request.split or "nonewlines",
-        ignore_tags=request.markup.ignore_tags,
-        splitting_tags=request.markup.splitting_tags,
-        non_splitting_tags=request.markup.non_splitting_tags,
-        outline_detection=request.markup.outline_detection,
-    )
+    try:
+        return parse_markup(
+            text,
+            request.format,
+            split_sentences=request.split or "nonewlines",
+            ignore_tags=request.markup.ignore_tags,
+            splitting_tags=request.markup.splitting_tags,
+            non_splitting_tags=request.markup.non_splitting_tags,
+            outline_detection=request.markup.outline_detection,
+        )
+    except DataError as error:
+        if count == 1:
+            raise
+        raise DataError(f"Text {place + 1} of {count}: {error}") from None
 
 
 def _alternatives(document: Document, found: Sequence[Translation], text: str) -> tuple[str, ...]:

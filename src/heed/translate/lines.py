@@ -11,6 +11,7 @@ from itertools import count
 from typing import TypeVar
 
 from heed.errors import ConfigError, DataError, UsageError
+from heed.text.memory import Memory
 from heed.text.normalize import normalize
 from heed.text.numbers import is_known, localize
 from heed.text.protected import Rules
@@ -100,6 +101,7 @@ class LineReader:
         rules: rules for protected spans in lines without their own.
         source_lang: language of the lines, if known.
         length_limit: most tokens of a side that the model reads, with special ones; None = any.
+        memories: translated pairs; the one most like a part guides its search.
 
     Raises:
         ConfigError: `max_source_tokens` is not such a number.
@@ -116,6 +118,7 @@ class LineReader:
         rules: Rules | None = None,
         source_lang: str = "",
         length_limit: int | None = None,
+        memories: Sequence[Memory] = (),
     ) -> None:
         if type(max_source_tokens) is not int or max_source_tokens < 1:
             raise ConfigError(
@@ -132,6 +135,7 @@ class LineReader:
         self.keep_typos = False
         self.source_lang = source_lang
         self.length_limit = length_limit
+        self.memories = tuple(memories)
 
     def line(self, text: str, target_lang: str) -> Line:
         """A line in this target language, if the model has several."""
@@ -273,6 +277,7 @@ class LineReader:
             write_number=write_number,
             keep_typos=self.keep_typos if keep_typos is None else keep_typos,
             glossary=glossary,
+            memories=self.memories,
         )
 
     def _localizer(self, tag: list[int]) -> Callable[[str], str]:

@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from heed.decode.guided import Guide
 from heed.decode.phrases import Phrases
+from heed.decode.slots import Slot
 from heed.text.capitals import in_small_letters, is_in_capitals
+from heed.text.memory import Memory
 from heed.text.normalize import normalize
 from heed.text.protected import NAME, Rules, Span, find_spans, with_things
 from heed.text.readings import corrections, in_usual_case, with_usual_capitals
@@ -28,6 +31,9 @@ from heed.translate.source import (
 
 Found = TypeVar("Found")
 
+SAME_BONUS = 60.0
+"""Bonus of a guide for the same source: its translation is taken, however improbable."""
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -38,10 +44,11 @@ class Chunk:
         prefix: target ids that the translation must begin with.
         key: of the part in the stream; seeds its random draws.
         source: the part with its protected spans; None = it has none, and was not in capitals.
-        begun: the prefix as text, if there are protected spans.
+        begun: the prefix as text.
         inner: texts inside protected spans.
         glossary: terms and their translations; None = none.
         phrases: phrases that the translation must or must not contain; None = none.
+        guide: the translation of a similar source; None = none.
         corrected: misspelled words of the line and the words read instead, if this is the line's
             first part.
     """
@@ -54,6 +61,7 @@ class Chunk:
     inner: tuple["Inner", ...] = ()
     glossary: Glossary | None = None
     phrases: Phrases | None = None
+    guide: Guide | None = None
     corrected: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -69,9 +77,15 @@ class Chunk:
                 yield from part.with_inner()
 
     @property
+    def slots(self) -> list[Slot]:
+        """The slots that its translation must contain once."""
+        return [] if self.source is None else self.source.required(self.prefix)
+
+    @property
     def question(self) -> tuple[object, ...]:
         """A key that is equal for parts with the same translation, unless it is sampled."""
-        return tuple(self.src_ids), tuple(self.prefix), self.source, self.glossary, self.phrases
+        asked = tuple(self.src_ids), tuple(self.prefix), self.source
+        return *asked, self.glossary, self.phrases, self.guide
 
     @property
     def is_copied(self) -> bool:
@@ -119,6 +133,8 @@ class PartCutter:
         write_number: a number → its form in the translation.
         keep_typos: do not correct misspelled words.
         glossary: terms, which are never corrected.
+        memories: translated pairs; the one most like a part guides its search, of equals that of
+            the last.
     """
 
     src_vocab: Vocab
@@ -129,6 +145,7 @@ class PartCutter:
     write_number: Callable[[str], str]
     keep_typos: bool = False
     glossary: Glossary | None = None
+    memories: Sequence[Memory] = ()
 
     @property
     def slots(self) -> tuple[Slots, Slots] | None:
@@ -159,7 +176,34 @@ class PartCutter:
             if spans or small is not None
             else self._plain(read, begun, keys)
         )
+        if self.memories:
+            found = [self._guided(chunk) for chunk in found]
         return [replace(found[0], corrected=corrected), *found[1:]] if corrected else found
+
+    def _guided(self, chunk: Chunk) -> Chunk:
+        """The part with the translation of the most similar source, if there is one."""
+        if chunk.is_copied:
+            return chunk
+        matches = [
+            (match.similarity, memory, match.number)
+            for memory in reversed(self.memories)
+            if (match := memory.match(chunk.src_ids[:-1], len(self.tag)))
+        ]
+        if not matches:
+            return chunk
+        similarity, memory, number = max(matches, key=lambda match: match[0])
+        own = {id for slot in chunk.slots for id in (slot.id, slot.closing_id)}
+        ids = (
+            *(
+                id if id in own or not self.tgt_vocab.is_control(id) else -1
+                for id in memory.tgt(number).tolist()
+            ),
+            self.tgt_vocab.eos_id,
+        )
+        # 1,500 software strings, BLEU and chrF2 with 16 times the third power of the similarity:
+        # 32.3, 56.0; with 12 times the second: 32.0, 55.6; with 20 times the fourth: 32.0, 55.5.
+        bonus = SAME_BONUS if similarity == 1 else memory.bonus * similarity**3
+        return replace(chunk, guide=Guide(ids, bonus))
 
     def _plain(self, text: str, begun: str, keys: Iterator[int]) -> list[Chunk]:
         """The parts of a text without protected spans."""
@@ -170,6 +214,7 @@ class PartCutter:
                 [*self.tag, *ids, self.src_vocab.eos_id],
                 [] if number or not begun else self.tgt_vocab.encode(begun),
                 next(keys),
+                begun="" if number else begun,
             )
             for number, ids in enumerate([whole] if fits else self._stretches(text))
         ]
@@ -189,13 +234,16 @@ class PartCutter:
         # Texts inside a message are parts of a sentence.
         if known is None or self.rules.is_within_icu:
             return text
-        return in_usual_case(known, text, [(span.start, span.end) for span in spans]) or text
+        find = functools.partial(in_usual_case, known)
+        return self._outside_terms(find, text, spans, only_exact=True) or text
 
     def _recased(self, text: str, spans: list[Span]) -> str:
         """A lowercase text with the usual capitals of its words."""
         known = self.src_vocab.known_words
-        kept = [(span.start, span.end) for span in spans]
-        return text if known is None else with_usual_capitals(known, text, kept)
+        if known is None:
+            return text
+        find = functools.partial(with_usual_capitals, known)
+        return self._outside_terms(find, text, spans, only_exact=True)
 
     def _corrected(
         self, text: str, spans: list[Span]
@@ -216,19 +264,23 @@ class PartCutter:
         find: Callable[[str, Sequence[tuple[int, int]]], Found],
         text: str,
         spans: list[Span],
+        *,
+        only_exact: bool = False,
     ) -> Found:
-        """The words that `find` finds outside protected spans and the glossary's terms.
+        """The result of `find` outside protected spans and the glossary's terms.
 
         Args:
             find: gets a text and the places to leave out, in order.
             text: the text.
             spans: its protected spans.
+            only_exact: of the terms, leave out only those whose case matters.
         """
         taken = [(span.start, span.end) for span in spans]
         found = find(text, taken)
         if found and self.glossary:
             terms = self.glossary.occurrences(text, taken)
-            found = find(text, sorted([*taken, *((term.start, term.end) for term in terms)]))
+            places = [(one.start, one.end) for one in terms if one.is_exact or not only_exact]
+            found = find(text, sorted([*taken, *places])) if places else found
         return found
 
     def _with_names(self, text: str, spans: list[Span]) -> list[Span]:
@@ -257,7 +309,7 @@ class PartCutter:
         kept = [(span.start, span.end) for span in spans]
         if not is_in_capitals(text, kept):
             return None
-        small = in_small_letters(text, kept)
+        small = self._outside_terms(in_small_letters, text, spans, only_exact=True)
         if small is None or len(self.src_vocab.encode(small)) >= len(self.src_vocab.encode(text)):
             return None  # the model has learned from text in capitals
         return small

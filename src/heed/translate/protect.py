@@ -64,11 +64,12 @@ class Draft:
                 is_spaced=self.text[start - 1 : start] == " ",
                 span=spans.get((start, end)),
                 word=number,
-                is_fixed=end <= fixed,
+                is_fixed=start < fixed,
             )
             for number, (start, end) in enumerate(words)
         ]
         tape = Tape(self.source.spans, atoms)
+        tape.close_fixed()
         tape.remove_misplaced()
         return tape
 

@@ -191,7 +191,9 @@ class Searcher:
             if needs_help(each):
                 groups.setdefault(other_options(each, options), []).append(place)
         for changed, places in groups.items():
-            parts, wanted = [chunks[place] for place in places], of_items(is_wanted, places)
+            # Without a guide, which may have led to the doubt.
+            parts = [replace(chunks[place], guide=None) for place in places]
+            wanted = of_items(is_wanted, places)
             others = self._found(parts, changed, alignment=alignment, is_wanted=wanted)
             best = [replace(other, alternatives=()) for other in others]
             best = self._with_terms(parts, best, changed, alignment, wanted)
@@ -396,9 +398,7 @@ class Searcher:
             The hypotheses of each part, as `heed.decode.search.decode` gives them.
         """
         vocab = self.tgt_vocab
-        slots = [
-            [] if chunk.source is None else chunk.source.required(chunk.prefix) for chunk in chunks
-        ]
+        slots = [chunk.slots for chunk in chunks]
         return decode(
             self.model if model is None else model,
             padded([chunk.src_ids for chunk in chunks], self.src_vocab.pad_id),
@@ -411,6 +411,7 @@ class Searcher:
             slots=slots if any(slots) else (),
             keys=[chunk.key for chunk in chunks],
             phrases=[chunk.phrases for chunk in chunks] if any(c.phrases for c in chunks) else None,
+            guides=[chunk.guide for chunk in chunks],
             observer=observer,
             is_wanted=is_wanted,
         )

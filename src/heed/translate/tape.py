@@ -129,6 +129,25 @@ class Tape:
             word = self.atoms[number - 2].text if number > 1 else before.text
             atom.is_spaced = span.before in ("", " ") and not is_written_solid(word[-1])
 
+    def close_fixed(self) -> None:
+        """Close the pairs that the caller's prefix opens, before the first span outside of them."""
+        for atom in [atom for atom in self.atoms if atom.is_fixed and atom.span is not None]:
+            assert atom.span is not None
+            span, partner = self.spans[atom.span], self.spans[atom.span].partner
+            if span.kind != "open" or partner is None or self.has(partner):
+                continue
+            inside = range(atom.span, partner)
+            begin, end = self.atoms.index(atom), len(self.atoms)
+            outside = (
+                place
+                for place in range(begin, end)
+                if self.atoms[place].span is not None and self.atoms[place].span not in inside
+            )
+            end = next(outside, end)
+            if not any(other.is_fixed for other in self.atoms[end:]):
+                closing = Atom(self.spans[partner].text, is_spaced=False, span=partner)
+                self.atoms.insert(end, closing)
+
     def remove_misplaced(self) -> None:
         """Remove misplaced spans: those outside their pair, or crossing another pair."""
         while (wrong := self._misplaced()) is not None:
@@ -241,7 +260,9 @@ class _Placer:
         while around is not None:
             partner = self.tape.spans[around].partner
             if around in places and partner in places:
-                return places[around] + 1, places[partner]
+                last = places[partner]
+                if not self.tape.atoms[last].is_fixed:  # a prefix is not changed
+                    return places[around] + 1, last
             around = self.tape.spans[around].inside
         first = 0
         while first < len(self.tape.atoms) and self.tape.atoms[first].is_fixed:

@@ -330,7 +330,9 @@ class _Wanted:
         if self._site is None or self._site.translation is not found:
             taken = self._taken(found.text)
             there = self._there(found.text)
-            self._site = Site.of(self._targets, there, self.text, found, taken)
+            begun = self.chunk.begun
+            n_fixed = len(begun) if found.text.startswith(begun) else 0
+            self._site = Site.of(self._targets, there, self.text, found, taken, n_fixed)
         return self._site
 
     def _keeps_spans(self, found: Translation, other: Translation) -> bool:

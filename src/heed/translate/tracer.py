@@ -44,12 +44,15 @@ class Tracer:
         src_vocab: pieces of the source side.
         tgt_vocab: pieces of the target side.
         has_source: False for a language model.
+        on_progress: called after each step of a search and with each tensor of a pass; may raise to
+            end the work.
     """
 
     model: Traceable
     src_vocab: Vocab
     tgt_vocab: Vocab
     has_source: bool = True
+    on_progress: Callable[[], None] = lambda: None
 
     @cached_property
     def stages(self) -> Stages:
@@ -242,6 +245,8 @@ class Tracer:
             forbidden=never_written(vocab),
             slots=slots if any(slots) else (),
             keys=[0] * len(chunks),  # so that each draws the same numbers as alone
+            observer=lambda _: self.on_progress(),
+            guides=[chunk.guide for chunk in chunks],
         )
         return [hypotheses[0] for hypotheses in found]
 
@@ -276,8 +281,9 @@ class Tracer:
         network = self.model.network
 
         def run() -> None:
-            logits = network.teacher_forced(src, tgt_in)
-            see(network, "log_probs", logits.log_softmax(dim=-1))
+            with listening(network, lambda *_: self.on_progress()):
+                logits = network.teacher_forced(src, tgt_in)
+                see(network, "log_probs", logits.log_softmax(dim=-1))
 
         return caught(network, self.stages, run, n_sentences)
 
@@ -330,7 +336,7 @@ def caught(
 
 
 def trace_of(
-    tracer: Tracer,
+    model: Traceable,
     reader: LineReader,
     src: str | list[str],
     tgt: str | Sequence[str | None] | None,
@@ -339,6 +345,7 @@ def trace_of(
     tag: list[int],
     steps: bool,
     searches: Decodable,
+    on_progress: Callable[[], None],
 ) -> Trace | BatchTrace:
     """A trace of a line, or of several as one batch; the arguments are those of `Translator.trace`.
 
@@ -347,6 +354,7 @@ def trace_of(
             as sources.
         UsageError: the texts are neither strings nor lists of them, or there are none.
     """
+    tracer = Tracer(model, reader.src_vocab, reader.tgt_vocab, on_progress=on_progress)
     if isinstance(src, list):
         if not src or steps:
             what = "is of one source only" if steps else "needs a source"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 from heed.bundle.alignment import AlignmentHeads
 from heed.decode.options import DecodeOptions, options_from, with_alternatives
 from heed.model.interface import Decodable
+from heed.text.memory import Memory
 from heed.text.normalize import normalize
 from heed.text.protected import Rules
 from heed.text.vocab import Vocab
@@ -65,6 +66,7 @@ def load(
     shortlist: bool = True,
     runtime: str = "auto",
     protect: Protect | None = None,
+    memory: bool = True,
 ) -> "Translator":
     """Open a model folder, or the run folder of a training in progress.
 
@@ -79,21 +81,15 @@ def load(
         runtime: `engine` = heed's own, on a CPU; `torch`, in which `heed.model.trace` shows every
             tensor; `auto` = the engine on a CPU if it is compiled, else torch.
         protect: default of `protect` in `Translator.translate`: spans that must stay unchanged.
+        memory: let the model's training pairs guide the search, if they are stored with it.
 
     Raises:
         FormatError: the folder is not a model, or a file in it is damaged.
         ConfigError: there is no such device here, or device, `dtype`, runtime and model do not go
             together; an expression of `protect` is invalid.
     """
-    found = open_with_twin(
-        folder,
-        device=device,
-        dtype=dtype,
-        threads=threads,
-        task="translate",
-        use_shortlist=shortlist,
-        runtime=runtime,
-    )
+    ways: Any = {"device": device, "dtype": dtype, "threads": threads, "runtime": runtime}
+    found = open_with_twin(folder, task="translate", use_shortlist=shortlist, **ways)
     bundle = found.bundle
     return Translator(
         found.model,
@@ -108,6 +104,7 @@ def load(
         alignment_heads=bundle.alignment_heads,
         judge=judge_of(bundle),
         rules=rules_of(protect),
+        memories=[bundle.memory] if memory and bundle.memory else (),
     )
 
 
@@ -132,6 +129,7 @@ class Translator:
         alignment_heads: the heads that are read as an alignment; None = all of the last layer.
         judge: adds doubts to translations; None = a judge with rules only.
         rules: default rules for protected spans; None = `Rules.default()`.
+        memories: translated pairs that guide the search for similar sources.
     """
 
     def __init__(
@@ -151,6 +149,7 @@ class Translator:
         alignment_heads: AlignmentHeads | None = None,
         judge: Judge | None = None,
         rules: Rules | None = None,
+        memories: Sequence[Memory] = (),
     ) -> None:
         self.model = model
         self.judge = judge or Judge(None, src_vocab, tgt_vocab)
@@ -169,6 +168,7 @@ class Translator:
             source_lang=source_lang,
             rules=rules,
             length_limit=model.length_limit,
+            memories=memories,
         )
 
     @overload
@@ -205,7 +205,8 @@ class Translator:
         r"""Translate lines, each independent of the others.
 
         Args:
-            texts: lines in the source language; a `Line` may have options of its own.
+            texts: each read as one line: line breaks count as blanks, and the translation has none.
+                A `Line` may have options of its own.
             prefixes: required beginning of each translation; "" = none.
             target_lang: one of the model's target languages.
             alignment: also record cross-attention (one more pass over each translation).
@@ -443,16 +444,17 @@ class Translator:
         *,
         target_lang: str | None = None,
         steps: bool = False,
+        on_progress: Callable[[], None] = lambda: None,
         **options: Any,
     ) -> "Trace | BatchTrace":
         """Every named tensor of a translation, recorded from the model in torch.
 
         Args:
             src: a source line, or several, which are read as one batch, padded to the longest.
-            tgt: its translation, computed in one pass over all positions, or one for each line;
-                None = search.
+            tgt: its translation, or one for each line, computed in one pass; None = search.
             target_lang: one of the model's target languages.
             steps: in a search of one line, also keep the tensors of every step.
+            on_progress: called after each step and each tensor; may raise to end the work.
             **options: fields of `DecodeOptions`, for the search.
 
         Raises:
@@ -460,13 +462,12 @@ class Translator:
                 translations as sources.
             MissingExtraError: torch is not installed.
         """
-        chosen = options_from(self.options, options)
+        chosen, tag = options_from(self.options, options), self.reader.tag(target_lang)
         model = self.traced  # raises an error if torch is missing
-        from heed.translate.tracer import Tracer, trace_of
+        from heed.translate.tracer import trace_of
 
-        tracer, tag = Tracer(model, self.src_vocab, self.tgt_vocab), self.reader.tag(target_lang)
         ways: dict[str, Any] = {"tag": tag, "steps": steps, "searches": self.model}
-        return trace_of(tracer, self.reader, src, tgt, chosen, **ways)
+        return trace_of(model, self.reader, src, tgt, chosen, on_progress=on_progress, **ways)
 
     def edit(self, edits: Mapping[str, "Edit"]) -> AbstractContextManager[None]:
         """Replace tensors by functions of them; inside the block, the model computes in torch.

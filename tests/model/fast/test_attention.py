@@ -125,6 +125,19 @@ def test_the_same_bits_with_any_number_of_threads() -> None:
             assert torch.equal(one, other)
 
 
+def test_a_single_token_has_a_stride_that_means_nothing() -> None:
+    """torch calls a tensor contiguous whatever the stride of a dimension of size 1 is."""
+    torch.manual_seed(0)
+    joined, queries, memory = (torch.randn(1, 3, n * 32).transpose(0, 1) for n in (3, 1, 2))
+    assert joined.is_contiguous()
+    assert joined.stride(1) > joined.size(2)
+    # The only key has all of the weight.
+    context = fast.attend(joined.requires_grad_(), None, Read(1))
+    torch.testing.assert_close(context, joined[..., 64:], rtol=1e-6, atol=0)
+    context = fast.attend(queries.requires_grad_(), memory, Read(1))
+    torch.testing.assert_close(context, memory[..., 32:], rtol=1e-6, atol=0)
+
+
 @pytest.mark.parametrize("place", [0, 40, 80])
 def test_what_is_no_number_stays_none(place: int) -> None:
     """The watchdog must see it: in a query, a key or a value, and in gradients."""

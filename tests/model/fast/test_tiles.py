@@ -66,6 +66,22 @@ def test_a_layer_and_its_gradients(
         assert truth.grad is not None and is_near(found.grad, truth.grad)
 
 
+def test_a_clamp_keeps_nan_as_relu_does() -> None:
+    """A step whose activations or weights are NaN has to be recognized as such."""
+    x, weight, bias = exact(70, 32), exact(64, 32), torch.randn(64)
+    x[5, 3] = bias[9] = torch.nan
+    plain = [each.double().requires_grad_() for each in (x, weight, bias)]
+    wanted = F.linear(*plain).relu()
+    wanted.backward(torch.ones(70, 64).double())
+    y = tiles.linear(x, weight, bias, clamps=True)
+    assert torch.equal(y.isnan(), wanted.isnan())
+    assert y.isnan().sum() == 64 + 70 - 1
+    found = tiles.linear_gradients(x, weight, torch.ones(70, 64), clamped=y, needs=ALL)
+    for each, truth in zip(found, plain, strict=True):
+        assert each is not None and truth.grad is not None
+        torch.testing.assert_close(each.double(), truth.grad, equal_nan=True, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("needs", list(itertools.product([False, True], repeat=3)))
 def test_only_gradients_that_are_wanted(needs: tuple[bool, bool, bool]) -> None:
     x, weight, grad = exact(70, 32), exact(64, 32), exact(70, 64)

@@ -307,12 +307,59 @@ def test_a_sentence_that_is_cleared_leaves_no_numbers(open_page: Open) -> None:
     expect(page.locator(".empty:visible")).to_contain_text("Type a sentence:")
 
 
+def refuse(route: Route, sentence: str) -> None:
+    route.fulfill(status=503, json={"error": {"code": "x", "sentence": sentence}})
+
+
 def test_an_error_is_the_sentence_of_the_server(open_page: Open, complaints: list[str]) -> None:
     page = opened(open_page)
-    error = {"error": {"code": "x", "sentence": "The model is gone."}}
-    page.route("**/api/v1/search", lambda route: route.fulfill(status=503, json=error))
+    page.route("**/api/v1/search", lambda route: refuse(route, "The model is gone."))
     slide(page, "Beam k", "ArrowRight")
     expect(page.locator(".panel-controls .message")).to_have_text("The model is gone.")
+    complaints.clear()
+
+
+def test_a_search_is_shown_if_the_greedy_one_beside_it_fails(
+    open_page: Open, complaints: list[str]
+) -> None:
+    def answer(route: Route) -> None:
+        if route.request.post_data_json["options"].get("beam_size") == 1:
+            refuse(route, "The server is busy.")
+        else:
+            route.continue_()
+
+    page = open_page("#/decoding?beam=2")
+    page.route("**/api/v1/search", answer)
+    page.get_by_label("Sentence to look into").fill(SENTENCE)
+    page.get_by_role("button", name="Look").click()
+    expect(page.locator(".badges")).to_contain_text("greedy search failed: The server is busy.")
+    expect(page.locator(".translation-found")).to_have_text(TRANSLATION)
+    expect(page.locator(".tree svg")).to_be_visible()
+    page.unroute("**/api/v1/search")
+    slide(page, "Beam k", "ArrowRight")
+    expect(page.locator(".badges")).to_contain_text("greedy search writes")
+    expect(page.locator(".badges")).not_to_contain_text("failed")
+    complaints.clear()
+
+
+@pytest.mark.parametrize("part", ["step/0", "pieces"])
+def test_numbers_that_could_not_be_read_are_asked_for_again(
+    open_page: Open, complaints: list[str], part: str
+) -> None:
+    page = open_page("#/decoding?beam=2")
+    address = re.compile(f"/api/v1/search/[^/]+/{part}$")
+    page.route(address, lambda route: refuse(route, "The server is busy."))
+    page.get_by_label("Sentence to look into").fill(SENTENCE)
+    page.get_by_role("button", name="Look").click()
+    expect(page.locator(".distribution .facts")).to_have_text("No numbersThe server is busy.")
+    expect(page.locator(".bar-row")).to_have_count(0)
+    page.unroute(address)
+    page.get_by_label("Step on").click()
+    expect(page.locator(".bars")).to_have_attribute("data-step", "1")
+    page.get_by_label("Step back").click()
+    expect(page.locator(".bars")).to_have_attribute("data-step", "0")
+    expect(page.locator(".distribution .facts")).to_contain_text("Entropy")
+    expect(page.locator(".bar-row")).to_have_count(20)
     complaints.clear()
 
 

@@ -116,6 +116,30 @@ def test_the_city_has_index_4(open_page: Open) -> None:
     expect(page.locator(".place").nth(4)).to_have_attribute("aria-pressed", "true")
 
 
+COUNT_DRAWS = """() => {
+    const replace = Element.prototype.replaceChildren;
+    window.draws = 0;
+    Element.prototype.replaceChildren = function (...children) {
+        if (this.className === "places") window.draws += 1;
+        replace.apply(this, children);
+    };
+}"""
+
+
+def test_a_table_that_is_no_longer_shown_is_not_drawn_again(open_page: Open) -> None:
+    page = open_page("#/positions")
+    for model in ("de-en", "en-de"):
+        with page.expect_response(f"**/api/v1/positions?model={model}"):
+            page.get_by_role("combobox", name="Model").select_option(model)
+        two_frames(page)
+    page.get_by_role("tab", name="States of a sentence").click()
+    page.evaluate(COUNT_DRAWS)
+    page.get_by_label("Sentence to look into").fill(SENTENCE)
+    page.get_by_role("button", name="Look").click()
+    sees(page)
+    assert page.evaluate("window.draws") == 1
+
+
 def test_neighbors_and_arithmetic_are_those_of_python(
     open_page: Open, models: tuple[str, str]
 ) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from tests.serve.page.conftest import SENTENCE, TRANSLATION, rows_of
+from tests.serve.page.conftest import SENTENCE, TRANSLATION, rows_of, wait_until_settled
 from tests.serve.page.test_translate import assert_accessible
 
 from heed.explain.causes.effects import effect_on
@@ -56,6 +56,22 @@ def offline(browser: Browser, file: Path) -> Iterator[Page]:
     yield page
     context.close()
     assert complaints == []
+
+
+@pytest.mark.parametrize("text", [f"\n{SENTENCE}", f"{SENTENCE}\n", f" \r\n{SENTENCE} \r\n"])
+def test_a_sentence_with_line_breaks_around_it_is_shown(
+    browser: Browser, models: tuple[str, str], tmp_path: Path, text: str
+) -> None:
+    settings = ServeSettings(models=models[:1], inside=Inside(enabled="on"))
+    write_page(tmp_path / "page.html", settings, text)
+    for page in offline(browser, tmp_path / "page.html"):
+        page.goto(f"{(tmp_path / 'page.html').as_uri()}#/decoding")
+        expect(page.locator(".translation-found")).to_have_text(TRANSLATION)
+        page.goto(f"{(tmp_path / 'page.html').as_uri()}#/attention")
+        page.get_by_role("button", name="Look").locator("visible=true").click()
+        wait_until_settled(page)
+        expect(page.locator(".thumb").first).to_be_visible()
+        expect(page.locator("#inside .textbar .message")).to_have_text("")
 
 
 def test_the_search_of_the_file_is_shown_with_its_probabilities(page: Page, file: Path) -> None:

@@ -241,11 +241,12 @@ def test_names_and_translations_of_a_hostile_run_are_text(open_page: Open) -> No
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing(open_page: Open, theme: str) -> None:
-    page = opened(open_page, "runs=going,done", color_scheme=theme)
-    for summary in page.locator(".training summary").all():
-        summary.click()
-    assert_accessible(page)
+def test_axe_finds_nothing(open_page: Open, folder: Path, theme: str) -> None:
+    with lock(folder / "going"):  # a run that trains has all charts
+        page = opened(open_page, "runs=going,done", color_scheme=theme)
+        for summary in page.locator(".training summary").all():
+            summary.click()
+        assert_accessible(page)
 
 
 def test_nothing_is_cut_off_on_a_phone(open_page: Open) -> None:
@@ -289,6 +290,18 @@ def test_a_run_that_trains_is_followed_saved_and_stopped(open_page: Open, folder
         re.compile("^Stopped and saved at step 60: BLEU 12.5.")
     )
     expect(page.get_by_role("button", name="Save now")).to_be_hidden()
+
+
+def test_the_time_left_is_shown_until_a_run_ends(open_page: Open, folder: Path) -> None:
+    with lock(folder / "going"):
+        page = opened(open_page)
+        chart = page.locator("[data-curve=left_s]")
+        expect(chart.locator("svg")).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_have_text(re.compile("^(Ended|Stopped) "))
+    expect(chart).to_be_hidden()
+    page.goto(page.url.replace("going", "done"))
+    expect(page.get_by_role("heading", level=1)).to_have_text(re.compile("^Finished"))
+    expect(chart).to_be_hidden()
 
 
 def test_a_run_that_was_stopped_is_followed_again_when_it_goes_on(

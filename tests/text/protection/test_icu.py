@@ -77,6 +77,21 @@ def test_messages_of_any_depth(messages: list[tuple[str, list[str]]]) -> None:
     assert texts("x ".join(message for message, _ in messages)) == messages
 
 
+@pytest.mark.parametrize(("depth", "is_translated"), [(20, True), (21, False), (5000, False)])
+def test_a_message_that_nests_too_deep_is_kept_as_it_is(depth: int, is_translated: bool) -> None:
+    message = "{n, plural, other {" * depth + "a file" + "}}" * depth
+    text = f"'{{' {message} a"
+    [found] = find_messages(text)
+    assert text[found.start : found.end] == message
+    assert [text[start:end] for start, end in found.texts] == [message[19:-2]] * is_translated
+
+
+def test_a_quoted_brace_is_no_depth() -> None:
+    quoted = "'{' " * 50
+    [found] = find_messages(f"{{n, plural, other {{{quoted}a file}}}}")
+    assert len(found.texts) == 1
+
+
 def test_a_message_gets_other_texts() -> None:
     message = "{n, plural, =0 {none} other { # files }}"
     assert (

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -158,8 +159,9 @@ def test_validations_are_counted_anew_only_for_another_budget() -> None:
         assert progress.validations == made
 
 
-def test_the_numbers_of_a_best_model_newer_than_the_checkpoint_stay_with_it(
-    small_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("later", [4.0, 2.0], ids=["worse", "better than at the checkpoint"])
+def test_a_best_model_newer_than_the_checkpoint_stays_with_its_numbers(
+    small_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: float
 ) -> None:
     """After a kill, a run limited by time validates at other steps than it would have."""
     out, every = tmp_path / "run", {"validate_every": 2, "checkpoint_every": 3, "max_steps": 6}
@@ -177,13 +179,52 @@ def test_the_numbers_of_a_best_model_newer_than_the_checkpoint_stay_with_it(
     with pytest.raises(KeyboardInterrupt):
         small_run(out, on=die_at_five, metric="loss", **every)
     best = digest(out / "checkpoints" / "best")
-    losses[4] = 5.0
+    losses |= {4: 5.0, 6: later}
     outcome, events = small_run(out, metric="loss", **every)
     assert digest(out) == best
+    assert not any(event["is_best"] for event in events if event["kind"] == "validation")
     assert events[-1]["loss"] == 1.25
     assert outcome.validation and outcome.validation["step"] == 4
     (line,) = [line for line in (out / "README.md").read_text().splitlines() if "loss" in line]
     assert "| 1.25 |" in line
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+@pytest.mark.parametrize("stop_at", [7, 12])
+def test_a_best_model_that_is_lost_is_written_again(
+    small_run: Run, tmp_path: Path, stop_at: int, is_removed: bool
+) -> None:
+    out = tmp_path / "run"
+    small_run(out, stop_at=stop_at)
+    best = out / "checkpoints" / "best"
+    if is_removed:
+        shutil.rmtree(best)
+    else:
+        (best / "model.safetensors").write_bytes(b"damaged")
+    if stop_at == 12:  # as after a kill before the model was written
+        (out / "manifest.json").unlink()
+    outcome, events = small_run(out)
+    assert outcome.is_finished
+    assert isinstance(load(out)("ein hund"), str)
+    notes = [event["text"] for event in events if event["kind"] == "note"]
+    assert any(f"{best} is lost: " in note for note in notes)
+    assert verify_directory(best)
+
+
+def test_the_best_model_of_a_removed_recipe_does_not_stay(small_run: Run, tmp_path: Path) -> None:
+    """Its score may be one of another kind."""
+    out, every = tmp_path / "run", {"validate_every": 2, "max_steps": 4}
+
+    def die_at_three(event: dict[str, Any]) -> None:
+        if event["kind"] == "step" and event["step"] == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        small_run(out, on=die_at_three, metric="chrf", first_embeddings="random", **every)
+    assert [path.name for path in (out / "checkpoints").iterdir()] == ["best"]
+    (out / "recipe.toml").unlink()
+    outcome, _ = small_run(out, metric="loss", first_embeddings="random", **every)
+    assert outcome.validation and outcome.validation["step"] == 4
 
 
 @pytest.mark.parametrize("request_", [Request.SAVE, Request.STOP])

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from heed.data.batch import Batch, collate
+from heed.machine.cpu import has_compiled_bfloat16
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.fast import products
@@ -61,8 +62,9 @@ class MemoryKeeper:
         )
         self.saved.append(copy.deepcopy(state))
 
-    def save_best(self, trainer: Trainer, validation: Validation) -> None:
+    def save_best(self, trainer: Trainer, validation: Validation) -> bool:
         self.best_steps.append(trainer.progress.step)
+        return True
 
     def restore(self, trainer: Trainer) -> int:
         model_state, optimizer_state, progress, averaged = copy.deepcopy(self.saved[-1])
@@ -251,6 +253,22 @@ def test_a_step_rounds_its_products_if_the_trainer_says_so(
     monkeypatch.setattr(step, "batch_losses", spy)
     run(trainer)
     assert set(kinds) == {rounds} and len(kinds) >= 2
+
+
+def test_a_step_in_bfloat16_whose_activations_are_nan_is_skipped() -> None:
+    """ReLU may not make zeros of them, which would look like units that are off."""
+    if not has_compiled_bfloat16():
+        pytest.skip("this processor has no tiles of bfloat16, or heed is not compiled")
+    trainer = make_trainer(TrainConfig())
+    trainer.rounds = True
+    trainer.model = model = build_model(
+        ModelConfig(src_vocab_size=16, tgt_vocab_size=16, d_model=32, n_heads=2, d_ff=64)
+    )
+    trainer.optimizer = Optimizer(model, trainer.config)
+    with torch.no_grad():
+        model.get_parameter("encoder.0.feed_forward.expand.bias")[3] = math.nan
+    batch = collate(CopyPairs(), list(range(64)), **SPECIAL)
+    assert train_step(trainer, [batch]).is_skipped
 
 
 def test_a_step_with_a_non_finite_loss_changes_nothing_and_is_counted() -> None:

@@ -81,6 +81,21 @@ def test_tiles_equal_the_formula_with_rounded_factors(
 
 
 @pytest.mark.parametrize("kernels", ["amx", "avx512"])
+@pytest.mark.parametrize("logit", [-87.5, -89.0, -93.5, -200.0])
+def test_rows_that_fill_a_tile_take_no_part_even_if_all_logits_are_low(
+    kernels: str, logit: float
+) -> None:
+    """They have logits of zero, which e^x cannot take relative to such a total."""
+    if not has_compiled_bfloat16(kernels):
+        pytest.skip(f"this processor lacks {kernels} with bfloat16, or heed is not compiled")
+    states, weight = torch.zeros(70, 32), torch.ones(64, 32)
+    states[-1, 0] = logit
+    found = tiles.probabilities(states, weight, torch.zeros(70, dtype=torch.int64), kernels=kernels)
+    assert torch.equal(found.of_weight, found.of_weight[:1].expand(64, -1))
+    assert found.of_weight[0, 0].item() == pytest.approx(logit / 64, rel=1e-2)
+
+
+@pytest.mark.parametrize("kernels", ["amx", "avx512"])
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_small_probabilities_that_are_sampled_are_right_on_average(
     kernels: str, n_threads: int

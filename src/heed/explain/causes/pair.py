@@ -101,13 +101,13 @@ class Pair:
         Args:
             translator: the translator that made the trace.
             trace: trace of a sentence and its translation.
-            before_pass: called before each pass.
+            before_pass: called before each pass, and after each step of a search.
             **options: fields of `DecodeOptions`.
         """
         trace = trace.without_padding()
         src_vocab, tgt_vocab = translator.src_vocab, translator.tgt_vocab
         return cls(
-            tracer=Tracer(translator.traced, src_vocab, tgt_vocab),
+            tracer=Tracer(translator.traced, src_vocab, tgt_vocab, on_progress=before_pass),
             options=options_from(translator.options, options),
             src_ids=trace.source_ids or _ids(src_vocab, trace.source_tokens),
             tgt_ids=trace.expected_ids[:-1] or _ids(tgt_vocab, trace.target_tokens[1:]),

@@ -2,13 +2,14 @@
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from heed.decode.early_stopping import EARLY_STOPPING, Standing
 from heed.decode.length_penalty import LENGTH_FORMULAS
 from heed.decode.options import DecodeOptions, options_from
+from heed.decode.state import Step
 from heed.errors import DataError
 from heed.explain.decoding.observe import Distributions, Recorder, strategy_of
 from heed.explain.decoding.record import (
@@ -33,6 +34,9 @@ from heed.translate.whole import read_pieces, read_whole, required, written_piec
 MAX_BYTES = 64 << 20
 """Limit for the kept distributions of a search; others are computed again when needed."""
 
+OnProgress = Callable[[], None]
+"""Called after each step of a search; may raise to end it."""
+
 
 class RecordedSearch:
     """A search and its distributions.
@@ -42,17 +46,23 @@ class RecordedSearch:
         chunk: the sentence.
         options: options of the search.
         max_bytes: limit for the distributions kept at a time.
+        on_progress: called after each step of the search; may raise to end it.
 
     Attributes:
         record: the record of the search.
     """
 
     def __init__(
-        self, translator: Translator, chunk: Chunk, options: DecodeOptions, max_bytes: int
+        self,
+        translator: Translator,
+        chunk: Chunk,
+        options: DecodeOptions,
+        max_bytes: int,
+        on_progress: OnProgress,
     ) -> None:
         self._translator, self._chunk, self._options = translator, chunk, options
         self._max_bytes = max_bytes
-        recorder = self._run(keep_from=0)
+        recorder = self._run(0, on_progress)
         self._kept = recorder.distributions
         self.record = _assemble(translator, chunk, options, recorder)
 
@@ -64,11 +74,12 @@ class RecordedSearch:
         """The distributions of `at`, if they are in memory."""
         return self._kept.get(number)
 
-    def at(self, number: int) -> Distributions:
+    def at(self, number: int, *, on_progress: OnProgress = lambda: None) -> Distributions:
         """The distributions of the next token of every live hypothesis at one step.
 
         Args:
             number: the step's number.
+            on_progress: called after each step of a search, if it is repeated; may raise to end it.
 
         Raises:
             DataError: there is no such step.
@@ -79,10 +90,10 @@ class RecordedSearch:
         kept = self._kept
         if number not in kept:
             # A search is deterministic: a second run yields the same distributions.
-            self._kept = kept = self._run(keep_from=number).distributions
+            self._kept = kept = self._run(number, on_progress).distributions
         return kept[number]
 
-    def _run(self, keep_from: int) -> Recorder:
+    def _run(self, keep_from: int, on_progress: OnProgress) -> Recorder:
         recorder = Recorder(
             self._translator.tgt_vocab,
             self._options,
@@ -91,7 +102,12 @@ class RecordedSearch:
             max_bytes=self._max_bytes,
             line=self._chunk.source,
         )
-        self._translator.searcher.decode([self._chunk], self._options, observer=recorder)
+
+        def observe(step: Step) -> None:
+            recorder(step)
+            on_progress()
+
+        self._translator.searcher.decode([self._chunk], self._options, observer=observe)
         return recorder
 
 
@@ -103,6 +119,7 @@ def record_search(
     prefix_ids: Sequence[int] | None = None,
     target_lang: str | None = None,
     max_bytes: int = MAX_BYTES,
+    on_progress: OnProgress = lambda: None,
     **options: Any,
 ) -> RecordedSearch:
     """Translate a sentence and record every step of the search.
@@ -114,6 +131,7 @@ def record_search(
         prefix_ids: the same as ids, instead of `prefix`.
         target_lang: one of the model's target languages.
         max_bytes: limit for the distributions kept at a time.
+        on_progress: called after each step of the search; may raise to end it.
         **options: fields of `DecodeOptions`. When sampling, the first sample is recorded.
 
     Raises:
@@ -134,7 +152,7 @@ def record_search(
     if prefix_ids is not None:
         chunk = replace(chunk, prefix=_checked(prefix_ids, translator.tgt_vocab, chunk))
     require_room([chunk], 0, chosen.max_length)
-    return RecordedSearch(translator, chunk, chosen, max_bytes)
+    return RecordedSearch(translator, chunk, chosen, max_bytes, on_progress)
 
 
 def _checked(ids: Sequence[int], vocab: Vocab, chunk: Chunk) -> list[int]:

@@ -139,7 +139,8 @@ def _call(
         None if each is None else each.data_ptr() for each in (query, key, value, *turns, mask)
     ]
     sizes = len(query), query.size(1), key.size(1), read.n_heads, query.size(2) // read.n_heads
-    how = query.stride(1), key.stride(1), read.is_causal, torch.get_num_threads()
-    arguments = _Arguments(*given, *sizes, *how)
+    # Not `query.stride(1)`, which may be any number if there is one token.
+    strides = queries.size(-1), (queries if memory is None else memory).size(-1)
+    arguments = _Arguments(*given, *sizes, *strides, read.is_causal, torch.get_num_threads())
     addresses = [each.data_ptr() for each in others]
     check(function(*name)(addressof(arguments), kernels.encode(), *addresses))

@@ -33,11 +33,18 @@ def _weights(config: RecurrentConfig) -> Iterator[Weight]:
         yield Weight("cross_attention.score", (width,), "bias", "tgt", (Block("", width, "tgt"),))
         yield from _linear("cross_attention.project_query", width, width, "tgt", has_bias=False)
         yield from _linear("cross_attention.project_memory", width, width, "src", has_bias=True)
-    yield from _linear("bridge", width, config.n_decoder_layers * width, "src", has_bias=True)
+    yield from _bridge(width, config.n_decoder_layers * width)
     if config.attention != "none":
         yield from _linear("readout", 2 * width, width, "tgt", has_bias=True)
     output = (Block("", config.tgt_vocab_size, "tgt"),)
     yield Weight("output.weight", (config.tgt_vocab_size, width), "output", "tgt", output)
+
+
+def _bridge(n_inputs: int, n_outputs: int) -> Iterator[Weight]:
+    """The map from the encoder's last state to the decoder's first states."""
+    blocks = (Block("", n_outputs, "sentence"),)
+    yield Weight("bridge.weight", (n_outputs, n_inputs), "matrix", "src", blocks)
+    yield Weight("bridge.bias", (n_outputs,), "bias", "src", blocks)
 
 
 def _cell(

@@ -5,11 +5,12 @@ torch is imported at the first request of this kind.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from heed.serve.inside.traces import Kept
-from heed.serve.refusal import Refusal
 from heed.serve.service import IsWanted, Service
+from heed.serve.work.deadline import require_wanted
 from heed.serve.work.translating import checked_options
 
 if TYPE_CHECKING:
@@ -54,13 +55,9 @@ async def with_pair(
     def in_thread(is_wanted: IsWanted) -> Found:
         from heed.explain.causes.pair import Pair
 
-        def end_if_unwanted() -> None:
-            if not is_wanted():
-                raise Refusal(504, "The client no longer waits for this response.", code="unwanted")
-
         checked_options(kept.translator.options, options)
-        pair = Pair.of_trace(kept.translator, trace, before_pass=end_if_unwanted, **dict(options))
-        return run(pair)
+        check = partial(require_wanted, is_wanted)
+        return run(Pair.of_trace(kept.translator, trace, before_pass=check, **dict(options)))
 
     return await service.in_a_thread(in_thread, len(trace.source))
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from heed.serve.inside.shelf import Shelf, new_id
 from heed.serve.refusal import Refusal
 from heed.serve.request import Direction
 from heed.serve.service import IsWanted, Service
+from heed.serve.work.deadline import require_wanted
 from heed.serve.work.translating import checked_options
 from heed.text.vocab import Vocab
 from heed.translate.translator import Translator
@@ -98,6 +100,7 @@ class Searches:
                 prefix_ids=prefix_ids,
                 target_lang=into,
                 max_bytes=KEPT_BYTES,
+                on_progress=partial(require_wanted, is_wanted),
                 **options,
             )
             return Searched(
@@ -131,6 +134,7 @@ class Searches:
             return kept
 
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> "Distributions":
-            return found.search.at(step)  # may repeat the search
+            # May repeat the search.
+            return found.search.at(step, on_progress=partial(require_wanted, is_wanted))
 
         return await self._service.with_model(run, found.text, found.direction)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from heed.errors import MissingExtraError
@@ -9,6 +10,7 @@ from heed.serve.inside.shelf import Shelf, new_id
 from heed.serve.refusal import Refusal
 from heed.serve.request import Direction
 from heed.serve.service import IsWanted, Service
+from heed.serve.work.deadline import require_wanted
 from heed.serve.work.translating import checked_options
 from heed.translate.translator import Translator
 
@@ -108,11 +110,11 @@ class Traces:
 
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> Kept:
             checked_options(translator.options, options)
+            check = partial(require_wanted, is_wanted)
+            trace_ = partial(translator.trace, target_lang=into, on_progress=check, **options)
             try:
                 trace: Trace | BatchTrace = (
-                    translator.trace(texts, given, target_lang=into, **options)
-                    if is_batch
-                    else translator.trace(texts[0], given[0], target_lang=into, **options)
+                    trace_(texts, given) if is_batch else trace_(texts[0], given[0])
                 )
             except MissingExtraError as error:
                 raise Refusal(501, str(error), code="extra_missing") from None

@@ -1,6 +1,7 @@
 """`Deadline`: the time by which a request must be answered, or else is refused."""
 
 import asyncio
+from collections.abc import Callable
 from types import TracebackType
 
 from heed.serve.refusal import Refusal
@@ -65,3 +66,13 @@ def too_late() -> Refusal:
         "The answer was not ready in time. Send less text at once, or try again later.",
         code="timeout",
     )
+
+
+def require_wanted(is_wanted: Callable[[], bool]) -> None:
+    """End work that no client waits for.
+
+    Raises:
+        Refusal: `is_wanted` returns False (504).
+    """
+    if not is_wanted():
+        raise Refusal(504, "The client no longer waits for this response.", code="unwanted")

@@ -1,7 +1,8 @@
 """ICU messages: `{n, plural, one {# file} other {# files}}`, select and selectordinal.
 
 A message is one span. The texts in it are translated separately; the rest of it stays. In these
-texts `#` is the number, and apostrophes quote: `'{'` is a brace.
+texts `#` is the number, and apostrophes quote: `'{'` is a brace. A message with more than
+`MAX_DEPTH` messages in one another stays whole.
 
 Not found: messages with unbalanced braces, and `choice`.
 
@@ -10,6 +11,7 @@ Source: ICU User Guide, "Formatting Messages".
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 _HEAD = re.compile(
@@ -22,9 +24,13 @@ _QUOTED = r"'[{}#|](?:[^']++|'')*+'"
 # A text of many messages that do not end would be read to its end for each of them.
 _MAX_FAILURES = 10
 
+MAX_DEPTH = 20
+"""Most messages in one another whose texts are translated: each is read in a call of its own."""
+
 ABOUT = "ICU messages of plural and select; the texts in them are translated"
 NEEDED = re.compile(r",\s*(?:plural|select)")
 _QUOTATION = re.compile(_QUOTED)
+_BRACE = re.compile(r"[{}]")
 INSIDE = re.compile(rf"{_QUOTED}|(?<!&)#")
 """Further protected spans in a text of a message."""
 
@@ -96,10 +102,18 @@ def _read(text: str, head: re.Match[str]) -> Message | None:
     closing = _END.match(text, place)
     if not texts or closing is None:
         return None
+    if _depth(text[head.start() : closing.end()]) > 2 * MAX_DEPTH:
+        texts = []
     trimmed = (_trimmed(text, start, end) for start, end in texts)
     return Message(
         head.start(), closing.end(), tuple(each for each in trimmed if each[0] < each[1])
     )
+
+
+def _depth(message: str) -> int:
+    """The most braces that are open at once; a message opens one, and another for a text."""
+    braces = _BRACE.findall(_QUOTATION.sub("", message))
+    return max(accumulate(1 if brace == "{" else -1 for brace in braces))
 
 
 def _end_of_text(text: str, place: int) -> int | None:

@@ -16,6 +16,7 @@ from heed.text.vocab import N_SPECIAL, TokenizerConfig
 from heed.train.recipe.asked import Asked, merge
 from heed.train.recipe.cost import (
     Facts,
+    countable,
     expected_epochs,
     flops_per_epoch,
     orthogonalizing_flops,
@@ -111,7 +112,8 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
             model[key] = _number(asked.section("model"), key, size)
     is_joint = asked.get("tokenizer.joint", TokenizerConfig.joint)
     is_joint = is_joint and facts.src_vocab_size == facts.tgt_vocab_size
-    epochs = n_tokens_by_steps / facts.n_tgt_tokens or expected_epochs(model, facts, budget_s)
+    counted = countable(model, asked.section("model"), facts)
+    epochs = n_tokens_by_steps / facts.n_tgt_tokens or expected_epochs(counted, facts, budget_s)
     model |= family.usual(is_joint)
     if family.name in ROTARY and can_turn_queries(asked, model):
         model["positions"] = "rotary"
@@ -122,7 +124,7 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     batch_tokens = _number(training, "batch_tokens", batches["batch_tokens"])
     batches["first_batch_tokens"] = min(batches["first_batch_tokens"], batch_tokens)
     if _uses_muon(training):
-        batches["matrix_every"] = choose_matrix_every(model, facts, batch_tokens)
+        batches["matrix_every"] = choose_matrix_every(counted, facts, batch_tokens)
         batches["warmup_steps"] = choose_warmup(max_steps or n_tokens / batch_tokens)
         # Weight decay gains nothing for a run from a parent.
         batches["weight_decay"] = 0.0 if training.get("parent") else WEIGHT_DECAY

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from heed.errors import ConfigError
 from heed.model.families import DEFAULT, family_named, plan
 from heed.model.plan import Weight, operations
 from heed.text.vocab import SPECIAL_IDS
@@ -47,6 +48,28 @@ UNKNOWN = Facts(
     is_guess=True,
 )
 """Stand-in facts for a check of settings before the corpus is read."""
+
+
+def countable(
+    model: Mapping[str, Any], asked: Mapping[str, Any], facts: Facts
+) -> Mapping[str, Any]:
+    """The settings of a model whose operations are counted.
+
+    Args:
+        model: sizes, which are valid.
+        asked: the user's settings of a model, not checked yet.
+        facts: by which the model is chosen.
+
+    Returns:
+        `model` with the other settings of `asked`; without them if they are invalid, which is
+        reported later.
+    """
+    whole = {**asked, **model}
+    try:
+        _planned(whole, facts)
+    except ConfigError:
+        return model
+    return whole
 
 
 def expected_epochs(model: Mapping[str, Any], facts: Facts, time_s: float) -> float:

@@ -24,6 +24,7 @@ from heed.train.recipe.recipe import Recipe
 from heed.train.recipe.snapshot import decoding_to_store, make_bundle
 from heed.train.run import checkpoint
 from heed.train.run.calibrate import calibrate_after_training
+from heed.train.run.remember import helpful_memory
 from heed.train.run.setup import make_trainer, take_over
 from heed.train.step.averages import copy_into, using_weights
 from heed.train.step.events import METRICS_FILE, Report, finite
@@ -83,19 +84,28 @@ class RunKeeper:
         take_over(trainer, found)
         return found.step
 
-    def save_best(self, trainer: Trainer, validation: Validation) -> None:
-        """Save the weights with the best validation so far as a model folder."""
+    def save_best(self, trainer: Trainer, validation: Validation) -> bool:
+        """Save the weights with the best validation so far as a model folder.
+
+        Returns:
+            Whether they were saved: after a kill, better ones than those of the checkpoint may be
+            there.
+        """
         self._require_folder()
+        score = validation.score(self.recipe.training.metric)
+        if _stored_with_best(self.out).get("score", score) > score:
+            return False
         bundle = make_bundle(trainer, self.recipe, self.data)
         # With the weights, because the checkpoint with these numbers follows later: after a kill
         # in between the run goes back behind them, but these weights stay the best.
         found = {key: value for key, value in asdict(validation).items() if key != "samples"}
         metadata = {
-            "score": validation.score(self.recipe.training.metric),
+            "score": score,
             "validation": finite({"step": trainer.progress.step, **found}),
         }
         path = self.out / CHECKPOINTS / BEST
         save_bundle(path, bundle, numbers=_numbers(validation), metadata=metadata)
+        return True
 
     def _require_folder(self) -> None:
         # Saving would make a new folder, without the corpus and recipe needed to continue.
@@ -128,11 +138,16 @@ def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: 
         **_counted(recipe, data),
         "training time (s)": round(trainer.elapsed_s),
     }
+    threads, notes = recipe.training.threads or None, []
+    if recipe.task == "translate" and recipe.data.memory:
+        memory, text = helpful_memory(out / CHECKPOINTS / BEST, data, threads)
+        best = replace(best, memory=memory)
+        notes.append(text)
     save_bundle(out, best, numbers=numbers, metadata={"step": trainer.progress.step})
     _remove_rounded(out, report, trainer.progress.step)
     if recipe.task == "translate":
-        config = recipe.training
-        text = calibrate_after_training(out, config.threads or None, config.time_s)
+        notes.append(calibrate_after_training(out, threads, recipe.training.time_s))
+    for text in filter(None, notes):
         report({"kind": "note", "step": trainer.progress.step, "text": text})
     report(
         {"kind": "end", "step": trainer.progress.step, "elapsed_s": trainer.elapsed_s, **numbers}

@@ -138,7 +138,7 @@ def calibrate_after_training(
     Raises:
         RunError: the disk is full or read-only, or permission is denied.
     """
-    translator = _load(find_model_folder(run), threads)
+    translator = load_quickly(find_model_folder(run), threads)
     try:
         pairs = development_pairs(run, translator)[: n_pairs_after(time_s)]
         judgment = learn_doubts(translator, pairs, training_pairs(run, translator))
@@ -151,7 +151,7 @@ def calibrate_after_training(
     )
 
 
-def _load(folder: Path, threads: int | None) -> Translator:
+def load_quickly(folder: Path, threads: int | None) -> Translator:
     """The translator in int8, if the engine is compiled: it takes half of the time."""
     try:
         return load(folder, threads=threads, dtype="int8" if is_compiled() else "auto")

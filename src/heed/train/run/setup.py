@@ -13,12 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from heed.bundle.bundle import load_bundle
-from heed.bundle.find import CONFIG, step_folders
+from heed.bundle.find import BEST, CHECKPOINTS, CONFIG, step_folders
 from heed.data.corpus import Corpus
 from heed.data.prepared import DATA, Prepared
 from heed.data.progress import phase
 from heed.disk.files import read_json_lines
-from heed.disk.folders import finish_update, remove_temporaries, verify_directory
+from heed.disk.folders import (
+    finish_update,
+    remove_directory,
+    remove_temporaries,
+    verify_directory,
+)
 from heed.errors import FormatError, RunError
 from heed.machine.device import ROUNDED, choose_dtype, choose_rounding
 from heed.machine.seeds import seed_everything
@@ -59,6 +64,9 @@ def set_up(
     require_same_asked(out, asked)
     remove_temporaries(out, OWN_FILES)
     finish_update(out)
+    best = out / CHECKPOINTS / BEST
+    if best.is_dir() and not (step_folders(out) or (out / RECIPE_FILE).exists()):
+        remove_directory(best)  # of a recipe that the user removed, with scores of its own
     if not parent and not step_folders(out):
         require_way(draft.first_embeddings)
     if parent:
@@ -187,7 +195,7 @@ def resume(trainer: Trainer, out: Path, decoding: Mapping[str, Any]) -> tuple[bo
     if progress.is_finished and group.is_leader:
         missing = _missing(out, found.step, decoding)
     is_complete = bool(group.agree(progress.is_finished and not missing))
-    notes = [*found.warnings]
+    notes = [*found.warnings, *([] if is_complete else _forget_lost_best(trainer, out))]
     origin = f"step {found.step}" if found.step else trainer.config.parent
     if progress.is_finished and not is_complete:
         notes.append(f"{out} {missing}: writing it now")
@@ -199,6 +207,27 @@ def resume(trainer: Trainer, out: Path, decoding: Mapping[str, Any]) -> tuple[bo
             f"processes now: {group.size}"
         )
     return is_complete, notes
+
+
+def _forget_lost_best(trainer: Trainer, out: Path) -> list[str]:
+    """Forget the best validation if its weights are damaged or missing; a remark if so.
+
+    Without them the run could not end. The next validation is then the best, at once if there is
+    nothing left to train.
+    """
+    progress, group, best = trainer.progress, trainer.group, out / CHECKPOINTS / BEST
+    lost = ""
+    if group.is_leader and progress.best is not None:
+        try:
+            verify_directory(best)
+        except FormatError as error:
+            lost = f"{best} is lost: {error} The next validation writes it again"
+    if not group.agree(bool(lost)):
+        return []
+    if group.is_leader and best.is_dir():
+        remove_directory(best)
+    progress.best, progress.is_finished = None, False
+    return [lost]
 
 
 def _recount_validations(trainer: Trainer) -> None:

@@ -215,10 +215,10 @@ def _validate(trainer: Trainer, keeper: Keeper, validate: Validate, report: Repo
     progress.without_gain = 0 if is_best and score > best else progress.without_gain + 1
     if is_best:
         progress.best, progress.best_step = score, progress.step
-        if validation:
-            keeper.save_best(whole, validation)
+        is_best = bool(group.agree(validation is not None and keeper.save_best(whole, validation)))
         trainer.tick()
-        trainer.write_s = trainer.clock_s - before_s - trainer.validation_s
+        if is_best:
+            trainer.write_s = trainer.clock_s - before_s - trainer.validation_s
     if config.patience and progress.without_gain >= config.patience:
         progress.is_finished = True
     trainer.validated_s = trainer.clock_s

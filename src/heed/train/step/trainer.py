@@ -36,8 +36,8 @@ class Keeper(Protocol):
         """Save a checkpoint."""
         ...
 
-    def save_best(self, trainer: "Trainer", validation: Validation) -> None:
-        """Save the weights with the best validation so far."""
+    def save_best(self, trainer: "Trainer", validation: Validation) -> bool:
+        """Save the weights with the best validation so far, unless better ones are there."""
         ...
 
     def restore(self, trainer: "Trainer") -> int:

@@ -19,6 +19,9 @@ from heed.train.tasks.task import Task
 from heed.train.watch.observe import Observed, observed_pairs
 from heed.translate.doubts.calibrate import validations_after
 
+TRIALS = 2.0
+"""The time of `run/remember.py` in validations: three times 300 sentences and building an index."""
+
 
 def _prepare(
     corpus: Corpus,
@@ -76,6 +79,11 @@ def _counts(data: Prepared) -> dict[str, int]:
     return {"training pairs": len(data.train), "for development": len(data.dev)}
 
 
+def _ending(time_s: float | None) -> float:
+    """The duration of what follows training, in validations: of calibration, and of the memory."""
+    return validations_after(time_s) + TRIALS
+
+
 TRANSLATION = Task(
     prepare=_prepare,
     open=open_prepared,
@@ -85,5 +93,5 @@ TRANSLATION = Task(
     observe=_observe,
     usage="Translate with: heed translate -m {out}",
     counts=_counts,
-    ending=validations_after,
+    ending=_ending,
 )

@@ -90,8 +90,8 @@ def halves(chunk: Chunk, vocab: Vocab) -> list[Chunk]:
     cut = min(places, key=lambda place: abs(place - middle))
     end = chunk.src_ids[-1]
     return [
-        replace(chunk, src_ids=[*ids[:cut], end]),
-        replace(chunk, src_ids=[*ids[:first], *ids[cut:], end]),
+        replace(chunk, src_ids=[*ids[:cut], end], guide=None),
+        replace(chunk, src_ids=[*ids[:first], *ids[cut:], end], guide=None),
     ]
 
 

@@ -127,6 +127,7 @@ class Site:
         free: which of its words may be replaced.
         missing: occurrences that it lacks; also none if it is too long to be linked.
         taken: stretches that must not change.
+        n_fixed: characters of a required beginning, before which nothing is put in either.
     """
 
     source: str
@@ -135,6 +136,7 @@ class Site:
     free: NDArray[np.bool_]
     missing: Sequence[Occurrence]
     taken: Sequence[Span]
+    n_fixed: int = 0
 
     @classmethod
     def of(
@@ -144,6 +146,7 @@ class Site:
         source_text: str,
         translation: Translation,
         taken: Sequence[Span],
+        n_fixed: int = 0,
     ) -> "Site":
         """Find the missing terms, and link the words.
 
@@ -153,6 +156,7 @@ class Site:
             source_text: the source text.
             translation: with its alignment.
             taken: stretches of it that must not be replaced.
+            n_fixed: characters of a required beginning.
         """
         text = translation.text
         missing = [
@@ -166,10 +170,13 @@ class Site:
             if len(src) * len(tgt) <= _MAX_LINKS:
                 links = link_spans(source_text, src, translation, tgt)
         free = np.array(
-            [not any(a < end and start < b for a, b in taken) for start, end in links.tgt],
+            [
+                start >= n_fixed and not any(a < end and start < b for a, b in taken)
+                for start, end in links.tgt
+            ],
             dtype=bool,
         )
-        return cls(source_text, translation, links, free, missing, taken)
+        return cls(source_text, translation, links, free, missing, taken, n_fixed)
 
     @property
     def text(self) -> str:
@@ -263,10 +270,10 @@ class Site:
 
     def _is_open(self, gap: int) -> bool:
         """Whether a gap is outside all stretches that must not change."""
-        if gap in (0, len(self.links.tgt)):
+        if gap == len(self.links.tgt):
             return True
         place = self.links.tgt[gap][0]
-        return not any(start < place < end for start, end in self.taken)
+        return place >= self.n_fixed and not any(start < place < end for start, end in self.taken)
 
 
 def _with_terms(
@@ -335,6 +342,8 @@ def _apart(before: str, target: str, after: str) -> str:
     if before and not (before[-1].isspace() or is_solid(before[-1]) or is_solid(target[0])):
         target = target if unicodedata.category(before[-1]) in _OPENING else " " + target
     if after and not (after[0].isspace() or is_solid(after[0]) or is_solid(target[-1])):
-        is_word = after[0].isalnum() or unicodedata.category(after[0]) in _OPENING
+        # A field such as `%s` begins with a sign; the blank before it shows that it is a word.
+        is_word = not before or before[-1].isspace() or after[0].isalnum()
+        is_word = is_word or unicodedata.category(after[0]) in _OPENING
         target = target + " " if is_word else target
     return target

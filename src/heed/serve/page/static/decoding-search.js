@@ -25,11 +25,13 @@ const NOT_SAMPLED = { sample: false, temperature: 1, top_k: 0, top_p: 1, min_p: 
 
 /**
  * answer: of POST /api/v1/search, or null. greedy: the same for greedy search, if the answer is of a
- * beam. isBusy. error: an ApiError or null. prefix: ids that the translation must begin with.
+ * beam. greedyError: why there is no such search, an ApiError or null. isBusy. error: an ApiError or
+ * null. prefix: ids that the translation must begin with.
  */
 export const searched = makeStore({
   answer: null,
   greedy: null,
+  greedyError: null,
   isBusy: false,
   error: null,
   prefix: [],
@@ -91,14 +93,22 @@ async function run(request) {
   try {
     const answer = await api.post("search", request, signal);
     steps.clear();
-    searched.set({ answer, greedy: null, isBusy: false, error: null });
-    if (answer.strategy !== "beam") return;
-    const options = { ...request.options, beam_size: 1 };
-    searched.set({ greedy: await api.post("search", { ...request, options }, signal) });
+    searched.set({ answer, greedy: null, greedyError: null, isBusy: false, error: null });
+    if (answer.strategy === "beam") await runGreedy(request, signal);
   } catch (error) {
     if (error.name === "AbortError") return;
     asked = ""; // the same may be asked again
     searched.set({ answer: null, greedy: null, error, isBusy: false });
+  }
+}
+
+/** Greedy search, to compare the answer with; the answer stays if this fails. */
+async function runGreedy(request, signal) {
+  const options = { ...request.options, beam_size: 1 };
+  try {
+    searched.set({ greedy: await api.post("search", { ...request, options }, signal) });
+  } catch (error) {
+    if (error.name !== "AbortError") searched.set({ greedyError: error });
   }
 }
 

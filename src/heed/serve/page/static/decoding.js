@@ -27,7 +27,7 @@ export function show(root, changed) {
   params = changed;
   if (!view) {
     view = build(root);
-    searched.on(["answer", "greedy", "isBusy", "error", "prefix"], draw);
+    searched.on(["answer", "greedy", "greedyError", "isBusy", "error", "prefix"], draw);
     looked.on(["text", "from", "to", "model"], () => {
       // What is not seen is not searched; it follows when the screen is shown again.
       if (route().screen === "decoding") follow(0);
@@ -353,15 +353,17 @@ function drawPrefix() {
 }
 
 function drawOutcome(answer) {
-  if (!isNew("outcome", answer, searched.greedy, strategy())) return;
+  const { greedy, greedyError } = searched;
+  if (!isNew("outcome", answer, greedy, greedyError, strategy())) return;
   const [best] = answer.finished;
   view.answer.textContent = best.text || "(empty)";
   const badge = (words, kind = "") => make("span", { class: `badge ${kind}` }, words);
   const found = [badge(`score ${fixed(best.score, 4)}`), badge(answer.stop.sentence)];
   if (strategy() === "beam" && answer.strategy === "greedy")
     found.push(badge("k = 1 is greedy search", "same"));
-  if (searched.greedy) {
-    const [other] = searched.greedy.finished;
+  if (greedyError) found.push(badge(`greedy search failed: ${greedyError.message}`, "other"));
+  if (greedy) {
+    const [other] = greedy.finished;
     const isSame = other.text === best.text;
     const words = isSame
       ? "greedy search writes the same"

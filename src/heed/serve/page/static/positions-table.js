@@ -30,6 +30,8 @@ const read = new Map(); // address → promise of a table
 let view = null; // of the table that is shown
 let wanted = ""; // the address of the table that was asked for last
 
+looked.on(["trace"], () => view && drawTokens(view));
+
 export async function show(root, params) {
   const query = new URLSearchParams();
   for (const name of ["model", "side"]) if (params[name]) query.set(name, params[name]);
@@ -109,7 +111,6 @@ async function build(root, address, table) {
     make("summary", {}, `One ${rowName}, term by term`),
     found.terms,
   );
-  looked.on(["trace"], () => drawTokens(found));
   const side = table.kind === "learned" ? sidePicker(address) : null;
   root.replaceChildren(
     make(

@@ -2,6 +2,7 @@
 
 import { make } from "./element.js";
 import { makeChart } from "./training-chart.js";
+import { isLive } from "./training-data.js";
 
 const PLAIN = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 const FINE = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
@@ -122,6 +123,9 @@ const CHARTS = [
     tick: duration,
     ticks: timeTicks,
     from: 0,
+    lines: ({ status, steps, pick }) => [
+      { name: "", kind: "line", points: isLive(status) ? pick(steps, "left_s") : [] },
+    ],
     marks: [],
   },
 ];

@@ -1,0 +1,79 @@
+"""`--memory FILE`, `--no-memory`: pairs to follow where a sentence is like one of them."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from heed.cli.command import Session, as_one, options
+from heed.data.lines import suffix_of
+from heed.data.readers import BILINGUAL, ParallelFiles, read_part
+from heed.errors import UsageError
+
+if TYPE_CHECKING:
+    from heed.translate.translator import Translator
+
+option = options("Translation memory")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memories:
+    """The values of `memory_options`.
+
+    Attributes:
+        memory_paths: files of pairs.
+        no_memory: whether the pairs that are stored with the model are left out.
+    """
+
+    memory_paths: tuple[str, ...]
+    no_memory: bool
+
+    def apply(
+        self, session: Session, translator: "Translator", target_lang: str | None = None
+    ) -> None:
+        """Give a translator the pairs of the files.
+
+        Args:
+            session: of the command.
+            translator: the translator; pairs stored with its model stay unless they are left out.
+            target_lang: language of the translations, if the model has several.
+
+        Raises:
+            DataError: a file cannot be read as pairs.
+            UsageError: it is not a file of both languages.
+        """
+        if self.no_memory:
+            translator.reader.memories = ()
+        if not self.memory_paths:
+            return
+        from heed.translate.remember import remember
+
+        lang = target_lang or translator.target_lang
+        for path in self.memory_paths:
+            if suffix_of(path) not in BILINGUAL:
+                raise UsageError(
+                    f"--memory {path}: name a file of both languages ({', '.join(BILINGUAL)}, "
+                    "also compressed)."
+                )
+            part = ParallelFiles(
+                files=(path,), source_lang=translator.source_lang, target_lang=lang
+            )
+            pairs = ((pair.src, pair.tgt) for pair in read_part(part))
+            n_pairs = remember(translator, pairs, target_lang=target_lang)
+            session.say(f"{path}: {n_pairs:,} pairs guide translations of similar sentences.")
+
+
+def memory_options(function: Any) -> Any:
+    """Add the options of translation memories to a command; they arrive as `memories`."""
+    for decorate in (
+        as_one(Memories, "memories"),
+        option("--no-memory", bool, "Do not use the training pairs that the model remembers."),
+        option(
+            "--memory memory_paths",
+            str,
+            "Translated pairs (.tsv, .csv, .tmx) to follow where a sentence is like one of them; "
+            "may be given several times.",
+            multiple=True,
+            metavar="FILE",
+        ),
+    ):
+        function = decorate(function)
+    return function

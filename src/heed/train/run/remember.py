@@ -1,0 +1,139 @@
+"""Whether the training pairs help a model to translate sentences that are like one of them.
+
+A run asks this at its end, and stores them if so. `heed.text.memory` finds similar pairs,
+`heed.decode.guided` uses them.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from heed.data.prepared import Prepared
+from heed.data.readers import Pair
+from heed.evaluate.counts import count_bleu, count_chrf, reading_here
+from heed.text.memory import BONUSES, MOST_PAIRS, Memory
+from heed.train.epochs.slots import with_slots
+from heed.train.run.calibrate import load_quickly
+from heed.translate.lines import Line
+from heed.translate.translator import Translator
+
+LEAST_TRIED = 20
+"""Development sentences that must be like a training pair, to tell whether pairs help."""
+
+MOST_TRIED = 300
+"""Development sentences that are translated with and without the pairs: a second or two."""
+
+LEAST_GAIN = 0.5
+"""Least gain of chrF2 on these sentences for which the pairs are stored."""
+
+
+Scores = tuple[float, float]
+"""BLEU and chrF2, 0 to 100."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What a memory does for development sentences that are like one of its pairs.
+
+    Attributes:
+        n_sentences: number of these sentences.
+        n_read: number of all sentences that were looked up to find these.
+        without: their scores by the model alone.
+        guided: bonus → their scores with the memory.
+    """
+
+    n_sentences: int
+    n_read: int
+    without: Scores
+    guided: dict[float, Scores]
+
+    @property
+    def best(self) -> float | None:
+        """The bonus with the best chrF2; None if its gain is too small, or BLEU falls."""
+        bonus, (bleu, chrf) = max(self.guided.items(), key=lambda item: item[1][1])
+        has_gain = chrf >= self.without[1] + LEAST_GAIN and bleu >= self.without[0]
+        return bonus if has_gain else None
+
+
+def helpful_memory(
+    model: Path, data: Prepared, threads: int | None = None
+) -> tuple[Memory | None, str]:
+    """The training pairs as a memory, if they help a model.
+
+    Args:
+        model: its folder.
+        data: its corpus.
+        threads: CPU threads; None = as many as there are cores.
+
+    Returns:
+        The memory, or None, and what was found, as a sentence; "" if there are too few similar
+        development sentences to tell.
+    """
+    memory = memory_of(data)
+    found = try_memory(load_quickly(model, threads), memory, data.dev)
+    if found is None:
+        return None, ""
+    share = f"{found.n_sentences:,} of {found.n_read:,} development sentences"
+    if found.best is None:
+        return None, f"The training pairs do not help to translate the {share} that are like one."
+    scores = zip(("BLEU", "chrF2"), found.without, found.guided[found.best], strict=True)
+    gains = " and ".join(f"{name} from {old:.1f} to {new:.1f}" for name, old, new in scores)
+    return memory.with_bonus(found.best), (
+        f"{len(memory):,} training pairs are stored as its memory: they raise {gains} for {share}."
+    )
+
+
+def memory_of(data: Prepared) -> Memory:
+    """The first `MOST_PAIRS` training pairs, with slots for their common spans.
+
+    Of several translations of a source it holds the most frequent one.
+    """
+    vocabs = data.src_vocab, data.tgt_vocab
+    pairs = with_slots(data.train, *vocabs) if all(vocab.slots for vocab in vocabs) else data.train
+    translations: dict[tuple[int, ...], Counter[tuple[int, ...]]] = {}
+    for number in range(min(len(data.train), MOST_PAIRS)):
+        src, tgt = (tuple(side(number).tolist()) for side in (pairs.src, pairs.tgt))
+        translations.setdefault(src, Counter())[tgt] += 1
+    usual = ((src, found.most_common(1)[0][0]) for src, found in translations.items())
+    return Memory.of(usual, (data.src_vocab.size, data.tgt_vocab.size))
+
+
+def try_memory(translator: Translator, memory: Memory, dev: list[Pair]) -> Trial | None:
+    """Translate development sentences that are like a pair, with and without the memory.
+
+    Args:
+        translator: of the model; its memories are replaced.
+        memory: the pairs.
+        dev: development pairs, of which so many are read as are needed.
+
+    Returns:
+        The scores; None if there are fewer than `LEAST_TRIED` such sentences.
+    """
+    reader = translator.reader
+    reader.memories, n_read = (memory,), 0
+    tried: list[tuple[Line, str]] = []
+    for pair in dev[: 4 * MOST_TRIED]:
+        n_read += 1
+        line = reader.line(pair.src, pair.target_lang)
+        if any(part.guide for part in reader.parts(line, 0, reader.tag(None))):
+            tried.append((line, pair.tgt))
+        if len(tried) == MOST_TRIED:
+            break
+    if len(tried) < LEAST_TRIED:
+        return None
+    guided = {}
+    for bonus in BONUSES:
+        reader.memories = (memory.with_bonus(bonus),)
+        guided[bonus] = _scores(translator, tried)
+    reader.memories = ()
+    without = _scores(translator, tried)
+    return Trial(n_sentences=len(tried), n_read=n_read, without=without, guided=guided)
+
+
+def _scores(translator: Translator, tried: list[tuple[Line, str]]) -> Scores:
+    """BLEU and chrF2 of greedy translations."""
+    found = translator.translate([line for line, _ in tried], beam_size=1)
+    hypotheses, references = [each.text for each in found], [[tgt for _, tgt in tried]]
+    reading = reading_here("" if translator.reader.target_langs else translator.target_lang)
+    bleu, chrf = (count(hypotheses, references, reading) for count in (count_bleu, count_chrf))
+    return bleu.of(), chrf.of()

@@ -1,0 +1,293 @@
+"""Remembered pairs guide translations of similar sources, and of nothing else."""
+
+import copy
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from tests.random_bundle import bundle
+from tests.translate.test_protect import SENTENCES, check, lines, make_translator
+from tests.translate.test_translator import make_translator as mild
+
+import heed
+from heed.bundle.bundle import save_bundle
+from heed.decode.options import DecodeOptions
+from heed.errors import ConfigError, UsageError
+from heed.text.extend import with_controls
+from heed.text.memory import Memory
+from heed.text.slots import SLOT_PIECES
+from heed.text.vocab import Vocab, train_vocab
+from heed.translate.lines import Line
+from heed.translate.translator import Translator
+
+PAIRS = [
+    ("The dog sleeps on the house", "Der Hund schläft"),
+    ("The cats run", "Nein, nein, nein, nein"),
+    ("A man reads a book.", "狗在睡觉。"),
+    ("Two cats", "כלב ישן"),
+]
+WAYS: dict[str, dict[str, Any]] = {
+    "greedy": {"beam_size": 1},
+    "beam": {"beam_size": 5},
+    "n_best": {"beam_size": 5, "n_best": 3},
+    "alternatives": {"beam_size": 3, "alternatives": 2},
+    "sample": {"sample": True, "seed": 7},
+    "samples": {"sample": True, "seed": 7, "n_best": 3},
+    "alignment": {"beam_size": 2, "alignment": True},
+}
+UNLIKE = ["He is here: https://example.com/a?b=1", "狗 3", ""]
+
+
+@pytest.fixture(scope="module")
+def vocab() -> Vocab:
+    words = [text for pair in [*PAIRS, ("Read all of it", "Alles lesen")] for text in pair]
+    return train_vocab([*SENTENCES, *words] * 5, size=420, languages=("de", "zh"))
+
+
+def remembering(vocab: Vocab, **changes: Any) -> Translator:
+    """A translator with random weights, whose translations may be longer than those of PAIRS."""
+    translator = make_translator(vocab, 0, **changes)
+    translator.options = replace(translator.options, max_length=60)
+    return translator
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "slotted"])
+def translator(request: pytest.FixtureRequest, vocab: Vocab) -> Translator:
+    """Random weights, once without slots and once with them."""
+    return remembering(with_controls(vocab, SLOT_PIECES) if request.param else vocab)
+
+
+@pytest.fixture
+def slotted(vocab: Vocab) -> Translator:
+    return remembering(with_controls(vocab, SLOT_PIECES))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_equal_source_gets_its_translation_and_others_their_own(
+    translator: Translator, way: str
+) -> None:
+    """However improbable: the weights are random."""
+    sources = [src for src, _ in PAIRS]
+    before = translator.translate([*UNLIKE, *sources], **WAYS[way])
+    assert heed.remember(translator, PAIRS) == len(PAIRS)
+    after = translator.translate([*UNLIKE, *sources], **WAYS[way])
+    assert [found.text for found in after[len(UNLIKE) :]] == [tgt for _, tgt in PAIRS]
+    assert not {found.text for found in before} & {tgt for _, tgt in PAIRS}
+    unlike = [found.text for found in before[: len(UNLIKE)]]
+    assert [found.text for found in after[: len(UNLIKE)]] == unlike
+    for found in after:
+        assert found.status in ("ok", "empty", "max_length")
+        assert all(score <= 0 for score in found.token_scores)
+
+
+def test_a_similar_source_follows_a_pair_where_the_model_agrees(vocab: Vocab) -> None:
+    """The model finds all tokens about equally probable."""
+    similar = "The dog sleeps on the house, "
+    translator = mild(vocab, options=DecodeOptions(max_length=30))
+    before = translator.translate([similar, *UNLIKE])
+    heed.remember(translator, PAIRS)
+    after = translator.translate([similar, *UNLIKE])
+    assert after[0].text == PAIRS[0][1] != before[0].text
+    assert [found.text for found in after[1:]] == [found.text for found in before[1:]]
+
+
+def test_the_guide_of_a_source_does_not_depend_on_its_batch(translator: Translator) -> None:
+    heed.remember(translator, PAIRS)
+    texts = [*UNLIKE, *(src for src, _ in PAIRS), "The dog sleeps on the big house"]
+    together = translator.translate(texts, beam_size=3)
+    assert [found.text for found in together] == [translator(text, beam_size=3) for text in texts]
+
+
+def test_the_last_pair_of_a_source_counts(translator: Translator) -> None:
+    source = "The dog sleeps"
+    assert heed.remember(translator, [(source, "eins"), (source, "zwei")]) == 1
+    assert translator(source) == "zwei"
+    heed.remember(translator, [(source, "drei")])
+    assert translator(source) == "drei"
+    heed.remember(translator, [("The dog sleeps there", "vier")])
+    assert translator(source) == "drei"
+
+
+def test_a_translation_that_repeats_itself_is_followed_to_its_end(translator: Translator) -> None:
+    target = "ja ja ja ja nein ja ja ja"
+    heed.remember(translator, [("The cats run", target)])
+    for options in WAYS.values():
+        assert translator("The cats run", **options) == target
+
+
+def test_numbers_and_fields_are_those_of_the_source(slotted: Translator) -> None:
+    heed.remember(
+        slotted,
+        [
+            ("Page 5 of 7", "Seite 5 von 7"),
+            ("Open %s and run <b>the dog</b>", "<b>Hund</b> und %s öffnen"),
+        ],
+    )
+    assert slotted("Page 12 of 30") == "Seite 12 von 30"
+    assert slotted("Open {name} and run <i>the dog</i>") == "<i>Hund</i> und {name} öffnen"
+
+
+def test_a_pair_that_lacks_a_span_does_not_take_it_from_a_source(translator: Translator) -> None:
+    heed.remember(
+        translator,
+        [("Two cats and 3 dogs", "Drei"), ("Open %s", "Öffnen"), ("The cat", "Katze {0} <br/>")],
+    )
+    for source in ("Two cats and 3 dogs", "Open %s"):
+        check(source, translator(source))
+    assert translator("The cat") == "Katze {0} <br/>"
+
+
+@settings(max_examples=15)
+@given(source=lines(), other=lines(), target=lines())
+def test_every_span_of_a_source_stands_once_whatever_is_remembered(
+    vocab: Vocab, source: str, other: str, target: str
+) -> None:
+    for words in (vocab, with_controls(vocab, SLOT_PIECES)):
+        translator = remembering(words)
+        heed.remember(translator, [(other, target), (f"{source} dog", target)])
+        check(source, translator(source, beam_size=2, max_length=24))
+
+
+def test_tags_of_a_pair_are_not_written_for_a_source_without_them(vocab: Vocab) -> None:
+    """A model without slots reads both sources alike."""
+    translator = remembering(vocab)
+    heed.remember(translator, [("Read <b>all</b> of it", "Alles <b>lesen</b>")])
+    assert translator("Read all of it") == "Alles lesen"
+    check("Read <b>all</b> of it", translator("Read <b>all</b> of it"))
+
+
+def test_a_line_in_capitals_follows_the_pair_in_small_letters(translator: Translator) -> None:
+    heed.remember(translator, PAIRS)
+    assert translator("THE DOG SLEEPS ON THE HOUSE") == "DER HUND SCHLÄFT"
+
+
+def test_a_pair_in_capitals_is_followed_by_the_same_line(translator: Translator) -> None:
+    heed.remember(translator, [("SAVE THE FILE NOW", "SICHERN"), ("THE DOG SLEEPS", "EIN HUND")])
+    assert translator("SAVE THE FILE NOW") == "SICHERN"
+    assert translator("THE DOG SLEEPS") == "EIN HUND"
+    assert translator("The dog sleeps") == "Ein hund"
+    pairs = [("The dog sleeps", "Der Hund"), ("THE DOG SLEEPS", "EIN HUND")]
+    assert heed.remember(translator, pairs) == 1
+    assert translator("The dog sleeps") == "Der Hund"
+
+
+def test_fields_of_a_pair_in_capitals_keep_their_case(slotted: Translator) -> None:
+    heed.remember(slotted, [("SAVE THE FILE %S NOW {NAME}", "{NAME} SICHERN: %S")])
+    assert slotted("SAVE THE FILE %S NOW {NAME}") == "{NAME} SICHERN: %S"
+
+
+def test_a_prefix_stays_and_the_rest_follows(translator: Translator) -> None:
+    heed.remember(translator, PAIRS)
+    source, target = PAIRS[0]
+    assert translator.translate([source], prefixes=["Der Hund"])[0].text == target
+    other = translator.translate([source], prefixes=["Ein"])[0].text
+    assert other.startswith("Ein")
+
+
+def test_terms_of_a_glossary_hold_beside_a_pair(translator: Translator) -> None:
+    heed.remember(translator, PAIRS)
+    glossary = heed.Glossary.of({"dog": "Dackel"})
+    found = translator("The dog sleeps on the house", glossary=glossary)
+    assert "Dackel" in found and found != PAIRS[0][1]
+
+
+def test_only_pairs_of_the_same_target_language_guide(vocab: Vocab) -> None:
+    translator = remembering(vocab, target_lang="de", target_langs=("de", "zh"))
+    source, target = PAIRS[0]
+    before = translator(source)
+    heed.remember(translator, [(source, target)], target_lang="zh")
+    assert translator(source) == before
+    assert translator(source, target_lang="zh") == target
+    assert translator([Line(source, target_lang="zh"), source]) == [target, before]
+    heed.remember(translator, [(source, "Hund")])  # of the default language
+    assert translator([source, Line(source, target_lang="zh")]) == ["Hund", target]
+    with pytest.raises(ConfigError, match="into de, zh, not into fr"):
+        heed.remember(translator, PAIRS, target_lang="fr")
+
+
+def test_texts_inside_a_message_are_guided_too(slotted: Translator) -> None:
+    heed.remember(slotted, [("the dog", "Hund"), ("the cats", "Katzen")])
+    found = slotted("{n, plural, one {the dog} other {the cats}}")
+    assert found == "{n, plural, one {Hund} other {Katzen}}"
+
+
+def test_blank_and_overlong_pairs_are_left_out(translator: Translator) -> None:
+    long = "dog cat " * 600
+    pairs = [("", "Hund"), ("dog", "  "), ("\u2028", ""), (long, "Hund"), ("dog", long)]
+    assert heed.remember(translator, pairs) == 0
+    assert translator.reader.memories == ()
+    assert heed.remember(translator, [*pairs, ("dog", "Hund")]) == 1
+    assert translator("dog") == "Hund"
+    assert heed.remember(translator, iter([])) == 0
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [None, 3, "ab", ["ab"], [("a", 1)], [(None, "b")], [("a", "b", "c")], [{"a": "b", "c": "d"}]],
+)
+def test_what_is_no_pair_is_refused(translator: Translator, pairs: Any) -> None:
+    with pytest.raises(UsageError, match=r"must be"):
+        heed.remember(translator, pairs)
+    assert translator.reader.memories == ()
+
+
+def test_a_copy_of_a_translator_keeps_its_memory(translator: Translator) -> None:
+    heed.remember(translator, PAIRS)
+    source, target = PAIRS[0]
+    assert copy.deepcopy(translator.reader).memories[0].to_bytes() == (
+        translator.reader.memories[0].to_bytes()
+    )
+    for other in (copy.deepcopy(translator), pickle.loads(pickle.dumps(translator))):
+        assert other(source) == target
+
+
+def test_a_guided_line_may_be_unwanted(translator: Translator) -> None:
+    heed.remember(translator, PAIRS)
+    sources = [src for src, _ in PAIRS]
+    found = translator.translate(sources, beam_size=5, is_wanted=lambda index: index != 1)
+    assert [each.status for each in found] == ["ok", "unwanted", "ok", "ok"]
+    assert [each.text for each in found] == ["" if n == 1 else PAIRS[n][1] for n in range(4)]
+
+
+def test_a_second_search_does_not_replace_a_remembered_translation(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = "The cats run", "nein, nein, nein, nein, nein, nein"
+    heed.remember(translator, [(source, target)])
+    translator.searches_again = True
+    monkeypatch.setattr("heed.translate.search.better", lambda first, others, how: others[0])
+    (found,) = translator.translate([source])
+    assert "loop" in {doubt.kind for doubt in found.doubts}
+    assert found.text == target
+
+
+@pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 5}, {"sample": True}])
+def test_a_model_folder_with_pairs_is_guided_unless_they_are_left_out(
+    vocab: Vocab, config_of: Callable[..., Any], tmp_path: Path, options: dict[str, Any]
+) -> None:
+    """`load(memory=False)` translates as the same model without the pairs."""
+    options = {**options, "max_length": 20}
+    made = bundle(vocab, config_of, max_positions=64)
+    plain, model = tmp_path / "plain", tmp_path / "model"
+    save_bundle(plain, made)
+    pairs = [(vocab.encode(src), vocab.encode(tgt)) for src, tgt in PAIRS]
+    memory = Memory.of(pairs, (vocab.size, vocab.size))
+    save_bundle(model, replace(made, memory=memory))
+    source, target = PAIRS[0]
+    texts = [source, *UNLIKE]
+    own, guided, without = (
+        heed.load(folder, threads=1, memory=memory)
+        for folder, memory in ((plain, True), (model, True), (model, False))
+    )
+    before = own.translate(texts, **options)
+    after = guided.translate(texts, **options)
+    assert after[0].text == target != before[0].text
+    assert after[1:] == before[1:]  # bit for bit: the engine computes each line alone
+    assert without.translate(texts, **options) == before
+    # A later call goes before what is stored.
+    heed.remember(guided, [(source, "Hund")])
+    assert guided(source, **options) == "Hund"
