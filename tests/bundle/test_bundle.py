@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 
+from heed.bundle.beside import save_beside
 from heed.bundle.bundle import (
     Bundle,
     bundle_files,
@@ -24,7 +25,8 @@ from heed.bundle.bundle import (
     save_bundle,
     save_int8,
 )
-from heed.bundle.find import find_model_folder
+from heed.bundle.find import MEMORY, find_model_folder
+from heed.compress.prune import prunable, pruned
 from heed.disk.files import to_json
 from heed.disk.folders import (
     Entry,
@@ -35,11 +37,13 @@ from heed.disk.folders import (
     write_directory,
 )
 from heed.disk.tensors import encode_tensors
+from heed.engine.packed import save_rounded
 from heed.errors import ConfigError, FormatError, RunError
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.families import stored_shapes, ties
 from heed.text.known import KnownWords
+from heed.text.memory import Memory
 from heed.text.vocab import Vocab, train_vocab
 
 SENTENCES = ["a man rides a bike", "two dogs run in the snow", "ein Mann", "zwei Hunde"]
@@ -528,3 +532,77 @@ def test_known_words_are_kept_with_the_model(tmp_path: Path) -> None:
     vocab.known_words = None
     save_bundle(tmp_path / "model", make(vocab, vocab))
     assert load_bundle(tmp_path / "model").src_vocab.known_words is None
+
+
+PAIRS = [("two dogs run", "zwei Hunde"), ("a dog", "ein Hund")]
+
+
+@pytest.fixture
+def remembering(vocab: Vocab) -> Bundle:
+    """A bundle with a memory."""
+    pairs = [(vocab.encode(src), vocab.encode(tgt)) for src, tgt in PAIRS]
+    return make(vocab, vocab, memory=Memory.of(pairs, (vocab.size, vocab.size)))
+
+
+def test_a_memory_is_kept_with_the_model(tmp_path: Path, remembering: Bundle) -> None:
+    assert remembering.memory is not None
+    save_bundle(tmp_path / "model", remembering)
+    read = load_bundle(tmp_path / "model")
+    assert read.memory is not None and len(read.memory) == len(PAIRS)
+    assert read.memory.to_bytes() == remembering.memory.to_bytes()
+    # It goes wherever the model goes, and not to a model without one.
+    save_bundle(tmp_path / "copy", read)
+    copied = load_bundle(tmp_path / "copy").memory
+    assert copied is not None and copied.to_bytes() == remembering.memory.to_bytes()
+    save_bundle(tmp_path / "copy", replace(read, memory=None))
+    assert load_bundle(tmp_path / "copy").memory is None
+    assert not (tmp_path / "copy" / MEMORY).exists()
+
+
+def test_a_memory_may_be_added_beside_the_weights(tmp_path: Path, bundle: Bundle) -> None:
+    save_bundle(tmp_path / "model", bundle)
+    vocab = bundle.src_vocab
+    for pairs in (PAIRS, PAIRS[:1]):
+        ids = [(vocab.encode(src), vocab.encode(tgt)) for src, tgt in pairs]
+        memory = Memory.of(ids, (vocab.size, vocab.size))
+        save_beside(tmp_path / "model", {MEMORY: memory.to_bytes()}, replaced={MEMORY})
+        read = load_bundle(tmp_path / "model")
+        assert read.memory is not None and len(read.memory) == len(pairs)
+    assert_same(read, bundle)
+
+
+def test_a_damaged_memory_is_noticed(tmp_path: Path, remembering: Bundle) -> None:
+    save_bundle(tmp_path / "model", remembering)
+    path = tmp_path / "model" / MEMORY
+    data = path.read_bytes()
+    for wrong in (data[:-1] + bytes([data[-1] ^ 1]), data[:-1], b""):
+        path.write_bytes(wrong)
+        with pytest.raises(FormatError, match=rf"{MEMORY}"):
+            load_bundle(tmp_path / "model")
+
+
+def test_the_memory_of_another_model_is_refused(
+    tmp_path: Path, bundle: Bundle, small_vocab: Vocab
+) -> None:
+    """Its ids are those of other vocabularies, though the file is whole."""
+    save_bundle(tmp_path / "model", bundle)
+    sizes = small_vocab.size, small_vocab.size
+    foreign = Memory.of([([5, 6], [7])], sizes).to_bytes()
+    for data in (foreign, encode_tensors({"src": np.zeros(3, np.int32)})):
+        save_beside(tmp_path / "model", {MEMORY: data}, replaced={MEMORY})
+        with pytest.raises(FormatError, match=rf"{MEMORY} is damaged, or belongs to another model"):
+            load_bundle(tmp_path / "model")
+
+
+def test_a_smaller_model_keeps_the_memory(tmp_path: Path, remembering: Bundle) -> None:
+    """In int8, in a folder of its own, and with fewer heads."""
+    assert remembering.memory is not None
+    save_bundle(tmp_path / "model", remembering)
+    read = load_bundle(tmp_path / "model")
+    save_rounded(read)
+    save_rounded(read, tmp_path / "small")
+    kept = {each.name: np.array([0]) for each in prunable(read.config, "heads")}
+    save_bundle(tmp_path / "pruned", pruned(read, kept))
+    for name in ("model", "small", "pruned"):
+        memory = load_bundle(tmp_path / name, prefer_int8=True).memory
+        assert memory is not None and memory.to_bytes() == remembering.memory.to_bytes()

@@ -8,6 +8,12 @@ from typing import Any
 
 import pytest
 
+from heed.bundle.beside import save_beside
+from heed.bundle.bundle import load_bundle
+from heed.bundle.find import MEMORY
+from heed.text.memory import Memory
+from heed.translate.translator import load
+
 TINY = [
     "model.d_model=16",
     "model.n_heads=2",
@@ -244,3 +250,20 @@ def test_text_in_the_folder_of_the_lesson_is_refused(
     assert code == 2
     assert f"{text} is a file that heed writes in {out} itself. Copy it to another place" in err
     assert text.read_text() == "A man.\n"
+
+
+def test_the_teacher_translates_without_its_memory(
+    call: Callable[..., Any], teacher: Path, tmp_path: Path
+) -> None:
+    """Its answers would be the training pairs themselves."""
+    read, source = load_bundle(teacher), "The cat sees the dog."
+    pairs = [(read.src_vocab.encode(source), read.tgt_vocab.encode("xyzzy"))]
+    memory = Memory.of(pairs, (read.src_vocab.size, read.tgt_vocab.size))
+    save_beside(teacher, {MEMORY: memory.to_bytes()}, replaced={MEMORY})
+    assert load(teacher)(source) == "xyzzy"
+    out = tmp_path / "student"
+    asked = ("distill", str(teacher), "--out", str(out), "--max-steps", "2", "-b", "1", *TINY)
+    assert call(*asked)[0] == 0
+    told = [path.read_bytes() for path in (out / "teacher").rglob("*") if path.is_file()]
+    assert any(source.encode() in data for data in told)
+    assert not any(b"xyzzy" in data for data in told)

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given, settings
 from tests.random_bundle import bundle
 from tests.translate.test_protect import SENTENCES, check, lines, make_translator
 from tests.translate.test_translator import make_translator as mild
+from tests.translate.test_translator import network_of
 
 import heed
 from heed.bundle.bundle import save_bundle
@@ -85,9 +87,12 @@ def test_an_equal_source_gets_its_translation_and_others_their_own(
 
 
 def test_a_similar_source_follows_a_pair_where_the_model_agrees(vocab: Vocab) -> None:
-    """The model finds all tokens about equally probable."""
-    similar = "The dog sleeps on the house, "
+    """This model finds all tokens about equally probable."""
+    similar = "The dog sleeps on the house, and"
     translator = mild(vocab, options=DecodeOptions(max_length=30))
+    with torch.no_grad():
+        for weights in network_of(translator).parameters():
+            weights *= 0.1
     before = translator.translate([similar, *UNLIKE])
     heed.remember(translator, PAIRS)
     after = translator.translate([similar, *UNLIKE])

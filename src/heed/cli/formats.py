@@ -114,6 +114,8 @@ def as_jsonl(line: int, translation: Translation, details: Details) -> list[str]
         "doubts": [asdict(doubt) for doubt in translation.doubts],
         "confidence": translation.confidence,
     }
+    if translation.matches:
+        record["memory"] = [asdict(match) for match in translation.matches]
     if details.n_best > 1:
         record["alternatives"] = [_record(other, details) for other in translation.alternatives]
     return [json_row(record)]

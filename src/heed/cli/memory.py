@@ -56,9 +56,10 @@ class Memories:
             part = ParallelFiles(
                 files=(path,), source_lang=translator.source_lang, target_lang=lang
             )
-            pairs = ((pair.src, pair.tgt) for pair in read_part(part))
+            pairs = ((pair.src, pair.tgt) for pair in read_part(part) if not pair.fault)
             n_pairs = remember(translator, pairs, target_lang=target_lang)
-            session.say(f"{path}: {n_pairs:,} pairs guide translations of similar sentences.")
+            guide = "pair guides" if n_pairs == 1 else "pairs guide"
+            session.say(f"{path}: {n_pairs:,} {guide} translations of similar sentences.")
 
 
 def memory_options(function: Any) -> Any:

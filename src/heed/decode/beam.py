@@ -339,9 +339,9 @@ def stop(ended: Ended, beam: Beam, task: Task) -> Flags:
         worst_kept=ended.worst[beam.sources],
     )
     is_over: Flags = EARLY_STOPPING[task.options.early_stopping](standing)
-    if task.are_guided is not None:
-        # Beside a guide other hypotheses are improbable, and the first of them soon end.
-        is_over = np.where(task.are_guided[beam.sources], stop_bound(standing), is_over)
+    if task.are_led is not None:
+        # Beside a strong guide other hypotheses are improbable, and the first of them soon end.
+        is_over = np.where(task.are_led[beam.sources], stop_bound(standing), is_over)
     is_over = is_over | is_cut
     is_over |= best_live == -math.inf
     if np.count_nonzero(is_over):

@@ -23,6 +23,13 @@ Software strings, 600 lines with a guide each: one token is too little, because 
 word at another place.
 """
 
+STRONG = 8.0
+"""From this bonus on, hypotheses beside the guide are so improbable that their ends mean nothing.
+
+2,000 software strings, BLEU and seconds: 37.17 and 13.5 if every guided search waits for better
+hypotheses, 37.02 and 11.1 if none does, 37.03 and 11.3 from this bonus on.
+"""
+
 _NONE = -1
 
 

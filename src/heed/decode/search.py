@@ -10,7 +10,7 @@ import numpy as np
 from heed.decode.beam import beam_search
 from heed.decode.constraints import Constraints
 from heed.decode.greedy import greedy_search
-from heed.decode.guided import Guide, GuidedModel
+from heed.decode.guided import STRONG, Guide, GuidedModel
 from heed.decode.options import DecodeOptions
 from heed.decode.phrases import Phrases
 from heed.decode.sampling import Sampler, draw_table
@@ -72,6 +72,7 @@ def decode(
         n_each = options.n_best if options.sample else 1
         model = GuidedModel(model, [guide for guide in guides for _ in range(n_each)])
     n_samples, src, prefixes, slots = _repeated(src, prefixes, slots, options)
+    are_led = [guide is not None and guide.bonus >= STRONG for guide in guides]
     task = Task(
         options=options,
         bos_id=bos_id,
@@ -80,7 +81,7 @@ def decode(
         constraints=Constraints.of(options, eos_id, forbidden, prefixes, slots),
         pad_id=None if score_prefixes else pad_id,
         phrases=phrases,
-        are_guided=np.array([guide is not None for guide in guides]) if any(guides) else None,
+        are_led=np.array(are_led) if any(are_led) else None,
         n_samples=n_samples,
         observer=observer,
         is_wanted=_of_samples(is_wanted, n_samples),

@@ -123,7 +123,7 @@ class Task:
         constraints: which tokens are not allowed.
         pad_id: fills shorter prefixes if they are read at once; None = they are not.
         phrases: required and forbidden phrases of each source; None = none.
-        are_guided: which sources have a guide, `(n_sources,)`; None = none.
+        are_led: which sources have a strong guide, `(n_sources,)`; None = none.
         n_samples: number of consecutive sources for each sentence of the call.
         observer: called after every step, or None.
         is_wanted: called after every step; None = all are wanted to the end.
@@ -136,7 +136,7 @@ class Task:
     constraints: Constraints
     pad_id: int | None
     phrases: Sequence[Phrases | None] | None
-    are_guided: Flags | None
+    are_led: Flags | None
     n_samples: int
     observer: Observer | None
     is_wanted: IsWanted | None

@@ -36,6 +36,7 @@ _NUMBERS = frozenset(("number", "count"))
 # takes less than a microsecond, and most sentences have none of them.
 _SIGNS = re.compile(rf"[\d{RAISED}%~{{$&@#*_`<>/\\{PICTURES}]")
 
+_FREE = re.compile(b"\0+")
 
 NAME = "name"
 """The rule of words that a model does not know; it depends on the model, not on the text alone."""
@@ -110,9 +111,15 @@ class _Claims:
             self._spans.append(Span(start, end, kind, rule, None, inner))
 
     def add_all(self, finds: "re.Pattern[str]", rule: str) -> None:
-        """Claim the matches of an expression."""
+        """Claim the matches of an expression; of one that is partly taken, those in the rest."""
         for match in finds.finditer(self.text):
-            self.add(*match.span(), rule)
+            start, end = match.span()
+            if self.taken.find(1, start, end) < 0:
+                self.add(start, end, rule)
+                continue
+            for gap in _FREE.finditer(self.taken, start, end):
+                for part in finds.finditer(self.text, *gap.span()):
+                    self.add(*part.span(), rule)
 
     def add_marks(self, marks: Iterable[Mark], pairs: Sequence[Pair]) -> None:
         """Claim marks that are in pairs, or are protected even when alone."""

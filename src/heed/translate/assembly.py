@@ -99,8 +99,10 @@ def _moved(doubt: Doubt, text: str, old: str, new: str) -> Doubt:
     )
 
 
-def with_corrections(chunk: Chunk, found: Translation) -> Translation:
-    """The translation of a part, with a remark about words that were corrected."""
+def with_origin(chunk: Chunk, found: Translation) -> Translation:
+    """The translation of a part, with the pair that guided it and a remark about corrections."""
+    if chunk.match is not None and not any(doubt.kind == "repaired" for doubt in found.doubts):
+        found = replace(found, matches=(chunk.match,))
     corrected = [each for part in chunk.with_inner() for each in part.corrected]
     if not corrected or found.status == "unwanted":
         return found

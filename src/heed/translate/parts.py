@@ -6,6 +6,7 @@
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TypeVar
 
 from heed.decode.guided import Guide
@@ -21,6 +22,7 @@ from heed.text.slots import Slots, encode_with
 from heed.text.vocab import Vocab
 from heed.translate.given_spans import prefix_marks
 from heed.translate.glossary.glossary import Glossary
+from heed.translate.result import Match
 from heed.translate.source import (
     Source,
     make_source,
@@ -49,6 +51,7 @@ class Chunk:
         glossary: terms and their translations; None = none.
         phrases: phrases that the translation must or must not contain; None = none.
         guide: the translation of a similar source; None = none.
+        match: the pair that the guide is from.
         corrected: misspelled words of the line and the words read instead, if this is the line's
             first part.
     """
@@ -62,6 +65,7 @@ class Chunk:
     glossary: Glossary | None = None
     phrases: Phrases | None = None
     guide: Guide | None = None
+    match: Match | None = None
     corrected: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -75,6 +79,11 @@ class Chunk:
         for text in self.inner:
             for part in text.parts:
                 yield from part.with_inner()
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether its guide is a translation of the same source, which is not to be replaced."""
+        return self.guide is not None and self.guide.bonus == SAME_BONUS
 
     @property
     def slots(self) -> list[Slot]:
@@ -185,25 +194,25 @@ class PartCutter:
         if chunk.is_copied:
             return chunk
         matches = [
-            (match.similarity, memory, match.number)
+            (found.similarity, memory, found.number)
             for memory in reversed(self.memories)
-            if (match := memory.match(chunk.src_ids[:-1], len(self.tag)))
+            if (found := memory.match(chunk.src_ids[:-1], len(self.tag)))
         ]
         if not matches:
             return chunk
         similarity, memory, number = max(matches, key=lambda match: match[0])
         own = {id for slot in chunk.slots for id in (slot.id, slot.closing_id)}
-        ids = (
-            *(
-                id if id in own or not self.tgt_vocab.is_control(id) else -1
-                for id in memory.tgt(number).tolist()
-            ),
-            self.tgt_vocab.eos_id,
-        )
+        tgt_ids = memory.tgt(number).tolist()
+        ids = [i if i in own or not self.tgt_vocab.is_control(i) else -1 for i in tgt_ids]
         # 1,500 software strings, BLEU and chrF2 with 16 times the third power of the similarity:
         # 32.3, 56.0; with 12 times the second: 32.0, 55.6; with 20 times the fourth: 32.0, 55.5.
         bonus = SAME_BONUS if similarity == 1 else memory.bonus * similarity**3
-        return replace(chunk, guide=Guide(ids, bonus))
+        match = Match(
+            similarity=similarity,
+            source=_shown(self.src_vocab, memory.src(number).tolist()[len(self.tag) :]),
+            target=_shown(self.tgt_vocab, tgt_ids),
+        )
+        return replace(chunk, guide=Guide((*ids, self.tgt_vocab.eos_id), bonus), match=match)
 
     def _plain(self, text: str, begun: str, keys: Iterator[int]) -> list[Chunk]:
         """The parts of a text without protected spans."""
@@ -343,3 +352,9 @@ class PartCutter:
             max_length=self.max_source_tokens,
             length=lambda stretch: len(encoded(stretch.strip())),
         )
+
+
+def _shown(vocab: Vocab, ids: list[int]) -> str:
+    """The text of a remembered side, with … for its slots."""
+    stretches = [[*stretch] for is_slot, stretch in groupby(ids, vocab.is_control) if not is_slot]
+    return " … ".join(vocab.decode(stretch).strip() for stretch in stretches)

@@ -29,6 +29,21 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A pair of a translation memory that guided a search.
+
+    Attributes:
+        similarity: of its source with the one translated, 0 to 1.
+        source: its source as the model reads it, with … for protected spans.
+        target: its translation in the same form.
+    """
+
+    similarity: float
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
     """One line, translated. `str(translation)` is its text.
 
@@ -48,6 +63,7 @@ class Translation:
             the search.
         doubts: reasons to look at it, see `heed.translate.doubts`.
         confidence: probability that it is right; None = the model is not calibrated.
+        matches: pairs of a memory that guided its search, one a part at most.
     """
 
     text: str
@@ -61,6 +77,7 @@ class Translation:
     status: Status = "ok"
     doubts: tuple[Doubt, ...] = ()
     confidence: float | None = None
+    matches: tuple[Match, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -227,6 +244,7 @@ def _concatenated(parts: list[Translation]) -> Translation:
         status="split",
         doubts=tuple(doubts),
         confidence=_least(part.confidence for part in parts),
+        matches=tuple(match for part in parts for match in part.matches),
     )
 
 

@@ -17,7 +17,7 @@ from heed.errors import ConfigError
 from heed.model.interface import Decodable, Inspectable
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
-from heed.translate.assembly import UNWANTED, copied, filled, join_halves, with_corrections
+from heed.translate.assembly import UNWANTED, copied, filled, join_halves, with_origin
 from heed.translate.doubts.again import (
     better,
     halves,
@@ -90,7 +90,7 @@ class Searcher:
         """
         if not any(chunk.inner for chunk in chunks):
             found = self._judged(chunks, options, alignment=alignment, is_wanted=is_wanted)
-            return list(map(with_corrections, chunks, found))
+            return list(map(with_origin, chunks, found))
         every = [(place, each) for place, part in enumerate(chunks) for each in part.with_inner()]
         done = iter(
             self._judged(
@@ -100,7 +100,7 @@ class Searcher:
                 is_wanted=None if is_wanted is None else lambda part: is_wanted(every[part][0]),
             )
         )
-        return [with_corrections(chunk, filled(chunk, done)) for chunk in chunks]
+        return [with_origin(chunk, filled(chunk, done)) for chunk in chunks]
 
     def search_once(
         self,
@@ -118,7 +118,7 @@ class Searcher:
         """
         found = self._once(chunks, options, alignment=alignment, is_wanted=is_wanted)
         return [
-            each if self.is_open(each, options) else with_corrections(chunk, each)
+            each if self.is_open(each, options) else with_origin(chunk, each)
             for chunk, each in zip(chunks, found, strict=True)
         ]
 
@@ -146,7 +146,7 @@ class Searcher:
         """
         best = [*found]
         self._search_again(chunks, best, options, alignment, is_wanted)
-        return list(map(with_corrections, chunks, best))
+        return list(map(with_origin, chunks, best))
 
     def _judged(
         self,
@@ -188,7 +188,7 @@ class Searcher:
         """Replace doubtful translations by better ones, if other searches find any."""
         groups: dict[DecodeOptions, list[int]] = {}
         for place, each in enumerate(found):
-            if needs_help(each):
+            if needs_help(each) and not chunks[place].is_remembered:
                 groups.setdefault(other_options(each, options), []).append(place)
         for changed, places in groups.items():
             # Without a guide, which may have led to the doubt.

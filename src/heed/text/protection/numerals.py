@@ -27,7 +27,7 @@ CURRENCY = r"(?:(?:US|CA|AU|NZ|HK|R)?\$|[€£¥₹₩₽₺₴₫฿₪₦])"
 _CODES = "EUR|USD|GBP|JPY|CHF|CNY|SEK|NOK|DKK|PLN|CZK|INR|BRL|AUD|CAD"
 UNIT = (
     rf"(?:(?:%|{CURRENCY})(?![\w{{(%])|‰|°[CFKR]?|℃|℉|(?:{_CODES}|[kKMGTP]i?B|[kMGT]?bit/s|[kMGT]bps|[kMGT]?Hz|dBA?"
-    r"|[kcmnµμdh]?m[²³]?|km/h|m/s|[kmµμ]?g|[mcd]?l|[kMGm]?Wh?|k?V|mAh?|[kMh]?Pa|k?cal|k?J|k?Ω"
+    r"|km/h|m/s²?|[kcmnµμdh]?m[²³]?|[kmµμ]?g|[mcd]?l|[kMGm]?Wh?|k?V|mAh?|[kMh]?Pa|k?cal|k?J|k?Ω"
     rf"|[mnµμ]?s|min|h|px|pt|dpi|ppi|fps|rpm)(?!{LETTER}|\d))"
 )
 _SIGN = r"[+\-\u2212\u00b1]"

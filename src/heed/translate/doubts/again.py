@@ -71,13 +71,14 @@ def halves(chunk: Chunk, vocab: Vocab) -> list[Chunk]:
     """The two halves of a part, cut after the mark of a clause; empty if there is no such place.
 
     Args:
-        chunk: the part; with protected spans or a prefix it is not cut.
+        chunk: the part; with protected spans, a prefix or a remembered translation it is not cut.
         vocab: its pieces.
     """
     ids = chunk.src_ids[:-1]
     first = next((n for n, id in enumerate(ids) if not vocab.is_control(id)), len(ids))
     pieces = vocab.pieces(ids)
-    if chunk.prefix or chunk.source is not None or any(map(vocab.is_control, ids[first:])):
+    is_whole = chunk.prefix or chunk.source is not None or chunk.is_remembered
+    if is_whole or any(map(vocab.is_control, ids[first:])):
         return []
     places = [
         place
