@@ -43,7 +43,7 @@ from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.families import stored_shapes, ties
 from heed.text.known import KnownWords
-from heed.text.memory import Memory
+from heed.text.memory import TranslationMemory
 from heed.text.vocab import Vocab, train_vocab
 
 SENTENCES = ["a man rides a bike", "two dogs run in the snow", "ein Mann", "zwei Hunde"]
@@ -541,7 +541,7 @@ PAIRS = [("two dogs run", "zwei Hunde"), ("a dog", "ein Hund")]
 def remembering(vocab: Vocab) -> Bundle:
     """A bundle with a memory."""
     pairs = [(vocab.encode(src), vocab.encode(tgt)) for src, tgt in PAIRS]
-    return make(vocab, vocab, memory=Memory.of(pairs, (vocab.size, vocab.size)))
+    return make(vocab, vocab, memory=TranslationMemory.of(pairs, (vocab.size, vocab.size)))
 
 
 def test_a_memory_is_kept_with_the_model(tmp_path: Path, remembering: Bundle) -> None:
@@ -564,7 +564,7 @@ def test_a_memory_may_be_added_beside_the_weights(tmp_path: Path, bundle: Bundle
     vocab = bundle.src_vocab
     for pairs in (PAIRS, PAIRS[:1]):
         ids = [(vocab.encode(src), vocab.encode(tgt)) for src, tgt in pairs]
-        memory = Memory.of(ids, (vocab.size, vocab.size))
+        memory = TranslationMemory.of(ids, (vocab.size, vocab.size))
         save_beside(tmp_path / "model", {MEMORY: memory.to_bytes()}, replaced={MEMORY})
         read = load_bundle(tmp_path / "model")
         assert read.memory is not None and len(read.memory) == len(pairs)
@@ -587,7 +587,7 @@ def test_the_memory_of_another_model_is_refused(
     """Its ids are those of other vocabularies, though the file is whole."""
     save_bundle(tmp_path / "model", bundle)
     sizes = small_vocab.size, small_vocab.size
-    foreign = Memory.of([([5, 6], [7])], sizes).to_bytes()
+    foreign = TranslationMemory.of([([5, 6], [7])], sizes).to_bytes()
     for data in (foreign, encode_tensors({"src": np.zeros(3, np.int32)})):
         save_beside(tmp_path / "model", {MEMORY: data}, replaced={MEMORY})
         with pytest.raises(FormatError, match=rf"{MEMORY} is damaged, or belongs to another model"):

@@ -11,7 +11,7 @@ import pytest
 from heed.bundle.beside import save_beside
 from heed.bundle.bundle import load_bundle
 from heed.bundle.find import MEMORY
-from heed.text.memory import Memory
+from heed.text.memory import TranslationMemory
 from heed.translate.translator import load
 
 TINY = [
@@ -258,7 +258,7 @@ def test_the_teacher_translates_without_its_memory(
     """Its answers would be the training pairs themselves."""
     read, source = load_bundle(teacher), "The cat sees the dog."
     pairs = [(read.src_vocab.encode(source), read.tgt_vocab.encode("xyzzy"))]
-    memory = Memory.of(pairs, (read.src_vocab.size, read.tgt_vocab.size))
+    memory = TranslationMemory.of(pairs, (read.src_vocab.size, read.tgt_vocab.size))
     save_beside(teacher, {MEMORY: memory.to_bytes()}, replaced={MEMORY})
     assert load(teacher)(source) == "xyzzy"
     out = tmp_path / "student"

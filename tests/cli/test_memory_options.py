@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from heed.bundle.bundle import load_bundle, save_bundle
-from heed.text.memory import Memory
+from heed.text.memory import TranslationMemory
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -37,9 +37,9 @@ def translate(
 
     def run(model: str, *flags: str) -> tuple[int, list[str], str]:
         target.unlink(missing_ok=True)
-        files = (str(source), str(target))
+        files = [str(source), str(target)]
         if request.param == "translate":
-            files = ("-i", files[0], "-o", files[1], "--max-length", "30")
+            files = ["-i", files[0], "-o", files[1], "--max-length", "30"]
         code, _, err = call(request.param, *files, "-m", model, "-b", "1", *flags)
         return code, target.read_text().splitlines() if target.exists() else [], err
 
@@ -51,7 +51,9 @@ def remembering(model: str, tmp_path: Path) -> str:
     """The model with a memory of one pair, whose translation is TARGET."""
     read = load_bundle(model)
     vocab = read.src_vocab
-    memory = Memory.of([(vocab.encode(SOURCE), vocab.encode(TARGET))], (vocab.size, vocab.size))
+    memory = TranslationMemory.of(
+        [(vocab.encode(SOURCE), vocab.encode(TARGET))], (vocab.size, vocab.size)
+    )
     options = {**read.decoding, "max_length": 30}
     save_bundle(tmp_path / "model", replace(read, memory=memory, decoding=options))
     return str(tmp_path / "model")
@@ -83,7 +85,8 @@ def test_a_pair_that_could_not_be_read_whole_is_left_out(
     translate: Callable[..., Any], plain: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "pairs.tmx"
-    path.write_text(TMX.replace(TARGET, f"{TARGET} &unknown;"))
+    text = TMX.replace("<tmx ", '<!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx ')
+    path.write_text(text.replace(TARGET, f"{TARGET} &unknown;"))
     code, lines, err = translate(plain, "--memory", str(path))
     assert (code, lines) == (0, translate(plain)[1])
     assert f"{path}: 0 pairs guide" in err

@@ -47,7 +47,7 @@ def test_an_output_that_cannot_be_written_is_told_before_the_model_is_loaded(
     source, folder = tmp_path / "a.txt", tmp_path / "folder.txt"
     source.write_text("A man\n")
     folder.mkdir()
-    monkeypatch.setattr("heed.cli.translate_file.load_translator", None)
+    monkeypatch.setattr("heed.cli.memory.load_translator", None)
     for target in (folder, source / "b.txt"):
         code, out, err = call("translate-file", str(source), str(target), "-m", model)
         assert (code, out) == (1, "")

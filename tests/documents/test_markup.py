@@ -226,6 +226,15 @@ def test_a_kept_element_takes_the_place_of_no_number() -> None:
     assert markup.join([Translation(text="A-127")]) == "A-127 <code>a b</code>"
 
 
+def test_the_numbers_of_a_kept_element_are_there_once() -> None:
+    page = "see <code>A-1 B-2</code> or <kbd>F1</kbd>"
+    markup = parse_markup(page)
+    assert texts(markup) == ["see  or F1"]
+    done = markup.join([Translation(text="F1 oder siehe")])
+    assert sorted(re.findall("A-1|B-2|F1", done)) == ["A-1", "B-2", "F1"]
+    assert "<kbd>F1</kbd> oder" in done
+
+
 def test_long_code_is_hidden_from_the_model_and_stands_apart_from_words() -> None:
     page = "Run <code>git commit --amend --no-edit -q</code> twice."
     markup = parse_markup(page)
@@ -284,6 +293,7 @@ def test_blanks_within_tags_stay_within_them() -> None:
         ("is 2<code>x</code>", "is 2 x", "IS 2 <code>x</code>"),
         ("A-113<i>room</i>", "A-113 room", "A-113<i>ROOM</i>"),
         ("at<i>12:30</i><b>today</b> ok", "at 12:30 today ok", "AT<i>12:30</i><b>TODAY</b> OK"),
+        ("A-113<b>a room</b>", "A-113 a room", "A-113<b>A ROOM</b>"),
         ("at 12<b>:30</b>x y", "at 12:30 x y", "AT 12<b>:30</b>X Y"),
         ("a%1$s<b>2011-03-11</b>", "a%1$s 2011-03-11", "A%1$S<b>2011-03-11</b>"),
         ("{n}.<i>a@b.de</i> is", "{n}. a@b.de is", "{N}. <i>A@B.DE</i> IS"),
@@ -309,6 +319,7 @@ def test_a_word_and_a_number_that_moved_together_are_not_joined() -> None:
     "page",
     [
         "the 1<sup>st</sup> man",
+        "the 1<sup>a</sup> man",
         "H<sub>2</sub>O is",
         "5<b>km</b> far",
         "see https://example.com/a12<wbr>path",

@@ -66,6 +66,25 @@ def test_without_rules_or_slots_no_name_is_protected(vocab: Vocab, known: KnownW
     assert chunk.source is None
 
 
+@pytest.mark.parametrize(
+    ("line", "term", "read"),
+    [
+        ("the dog of marika sleeps", "marika", "The dog of marika sleeps"),
+        ("THE DOG OF MARIKA SLEEPS", "MARIKA", "The dog of MARIKA sleeps"),
+    ],
+)
+def test_a_term_that_must_be_written_so_keeps_its_case(
+    translator: Translator, line: str, term: str, read: str
+) -> None:
+    """Else it would not be found in the text that the model reads, or be written otherwise."""
+    glossary = Glossary.of({term: "="})
+    (chunk,) = translator.reader.parts(Line(line, glossary=glossary), 0, [])
+    text = chunk.source.text if chunk.source else translator.src_vocab.decode(chunk.src_ids)
+    assert text == read
+    (found,) = translator.translate([line], glossary=glossary)
+    assert term in found.text or found.doubts
+
+
 def test_a_name_that_is_a_term_of_the_glossary_is_translated(translator: Translator) -> None:
     glossary = Glossary.of({"Trondvik": "Drontheim", "Слово": "Wort"})
     line = "The dog of Trondvik reads Vandar."

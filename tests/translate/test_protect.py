@@ -168,6 +168,24 @@ def test_spans_survive_a_model_with_slots(
     require_kept(slotted, sources, **WAYS[way])
 
 
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("has_slots", [False, True])
+def test_spans_leave_a_required_beginning_as_it_is(vocab: Vocab, way: str, has_slots: bool) -> None:
+    """A prefix may end inside a word, open a pair, and put spans outside their pair."""
+    sources = ["<b>The dog</b> sleeps %s: 7.", "%s: 7 <b>a {name} {{x}}</b>"]
+    prefixes = ["Hu", "<b>Hu", "7", "%s: <b>ein", "<b>Hund</b> x", "{name} ein"]
+    texts, begun = zip(*((one, prefix) for one in sources for prefix in prefixes), strict=True)
+    for seed in range(3):
+        own = with_controls(vocab, SLOT_PIECES) if has_slots else vocab
+        translator = make_translator(own, seed)
+        answers = translator.translate(texts, prefixes=begun, **WAYS[way])
+        for source, prefix, found in zip(texts, begun, answers, strict=True):
+            for one in (found, *found.alternatives):
+                assert one.text.startswith(prefix)
+                if "</b>" not in prefix and "{name}" not in prefix:
+                    check(source, one.text)
+
+
 @pytest.mark.parametrize("line", ["Two dogs. <b>{}</b> A man", "<b>{}</b>", "42 {}"])
 def test_a_cut_line_has_an_alignment_of_all_its_parts(plain: Translator, line: str) -> None:
     line = line.format("The dog sleeps on the house. " * 80)

@@ -20,7 +20,7 @@ from heed.bundle.bundle import save_bundle
 from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError, UsageError
 from heed.text.extend import with_controls
-from heed.text.memory import Memory
+from heed.text.memory import TranslationMemory
 from heed.text.slots import SLOT_PIECES
 from heed.text.vocab import Vocab, train_vocab
 from heed.translate.lines import Line
@@ -146,7 +146,7 @@ def test_a_pair_that_lacks_a_span_does_not_take_it_from_a_source(translator: Tra
     assert translator("The cat") == "Katze {0} <br/>"
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(source=lines(), other=lines(), target=lines())
 def test_every_span_of_a_source_stands_once_whatever_is_remembered(
     vocab: Vocab, source: str, other: str, target: str
@@ -280,7 +280,7 @@ def test_a_model_folder_with_pairs_is_guided_unless_they_are_left_out(
     plain, model = tmp_path / "plain", tmp_path / "model"
     save_bundle(plain, made)
     pairs = [(vocab.encode(src), vocab.encode(tgt)) for src, tgt in PAIRS]
-    memory = Memory.of(pairs, (vocab.size, vocab.size))
+    memory = TranslationMemory.of(pairs, (vocab.size, vocab.size))
     save_bundle(model, replace(made, memory=memory))
     source, target = PAIRS[0]
     texts = [source, *UNLIKE]
@@ -293,6 +293,8 @@ def test_a_model_folder_with_pairs_is_guided_unless_they_are_left_out(
     assert after[0].text == target != before[0].text
     assert after[1:] == before[1:]  # bit for bit: the engine computes each line alone
     assert without.translate(texts, **options) == before
-    # A later call goes before what is stored.
+    # A later call goes before what is stored, and is as strong.
+    guided.reader.memories = (memory.with_bonus(12.0),)
     heed.remember(guided, [(source, "Hund")])
+    assert guided.reader.memories[-1].bonus == 12.0
     assert guided(source, **options) == "Hund"

@@ -94,6 +94,13 @@ def test_a_text_gives_a_text_and_a_list_a_list(translator: Translator) -> None:
     assert str(translator.translate(["A man is riding a bike."])[0]) == text
 
 
+@pytest.mark.parametrize("text", ["\nA man.\n", "A\r\nman.", "\u2028 A man.\x85", "A\n\nman."])
+def test_a_text_is_read_as_one_line(translator: Translator, text: str) -> None:
+    """Line breaks count as blanks; `heed.documents.passages` keeps them."""
+    assert translator([text]) == [translator("A man.")]
+    assert translator(text) == translator("A man.")
+
+
 def test_a_blank_line_stays_blank_and_says_so(translator: Translator) -> None:
     for blank in ("", "  ", "\u2028", "\x00", "\r"):
         (found,) = translator.translate([blank])

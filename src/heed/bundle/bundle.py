@@ -56,7 +56,7 @@ from heed.errors import ConfigError, FormatError
 from heed.model.config import AnyConfig
 from heed.model.families import config_from, stored_shapes, with_all_names
 from heed.text.known import KnownWords
-from heed.text.memory import Memory
+from heed.text.memory import TranslationMemory
 from heed.text.vocab import N_SPECIAL, Vocab
 
 FORMAT = "heed"
@@ -123,7 +123,7 @@ class Bundle:
     labels: tuple[str, ...] = ()
     alignment_heads: AlignmentHeads | None = None
     judgment: Judgment | None = None
-    memory: Memory | None = None
+    memory: TranslationMemory | None = None
 
 
 def save_bundle(
@@ -368,7 +368,7 @@ def _from_files(folder: Path, files: Mapping[str, bytes], *, has_weights: bool) 
         labels=labels,
         alignment_heads=_read_alignment_heads(folder, files),
         judgment=Judgment.from_files(files, folder) if DOUBTS in files else None,
-        memory=Memory.from_bytes(files[MEMORY], sizes, folder / MEMORY)
+        memory=TranslationMemory.from_bytes(files[MEMORY], sizes, folder / MEMORY)
         if MEMORY in files
         else None,
     )

@@ -300,7 +300,7 @@ def _compare(lesson: "Lesson", out: Path, flags: DistillFlags) -> None:
         echo(f"The student keeps its float32 weights: {error}", err=True)
     if not lesson.dev:
         return
-    student = load(out, device=flags.device, threads=flags.threads)
+    student = load(out, device=flags.device, threads=flags.threads, memory=False)
     found = {"teacher": lesson.scores, "student": measure(student, read_dev(lesson))}
     echo("development lines, greedily    chrF2    BLEU   words/s")
     for name, scores in found.items():

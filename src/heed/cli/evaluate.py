@@ -214,17 +214,15 @@ def evaluate(
     from heed.evaluate.metrics import require_installed
     from heed.translate.survival import Original
 
-    translator, target_lang = (
-        load_translator(session, opening) if translates else (None, opening.target_lang)
-    )
+    loaded = load_translator(session, opening) if translates else (None, opening.target_lang)
+    translator, target_lang = loaded
     own = translator.target_lang if translator else ""
     source_lang = opening.source_lang or (translator.source_lang if translator else "")
     reading = replace(reading, target_lang=target_lang or own)
     require_installed(judging.names, reading)
     if translator:
         name = f"model {opening.model}" if opening.model in systems else opening.model or "model"
-        search = checked_search(translator.options, searching.wishes)
-        search |= {"target_lang": target_lang}
+        search = checked_search(translator.options, searching.wishes) | {"target_lang": target_lang}
         if judging.survival:
             test = Original(sources, known, source_lang, reading.target_lang, judging.seed)
             glossary = open_glossary(session, judging.glossary)

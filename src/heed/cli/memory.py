@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from heed.cli.command import Session, as_one, options
+from heed.cli.models import ModelFlags, load_translator, model_files
 from heed.data.lines import suffix_of
 from heed.data.readers import BILINGUAL, ParallelFiles, read_part
 from heed.errors import UsageError
@@ -26,24 +27,29 @@ class Memories:
     memory_paths: tuple[str, ...]
     no_memory: bool
 
-    def apply(
-        self, session: Session, translator: "Translator", target_lang: str | None = None
-    ) -> None:
-        """Give a translator the pairs of the files.
+    def inputs(self, model: str | None) -> list[str]:
+        """The files to read, those of a model included."""
+        return [*self.memory_paths, *model_files(model)]
+
+    def load(self, session: Session, opening: ModelFlags) -> "tuple[Translator, str | None]":
+        """Open a translator, and give it the pairs of the files.
 
         Args:
             session: of the command.
-            translator: the translator; pairs stored with its model stay unless they are left out.
-            target_lang: language of the translations, if the model has several.
+            opening: the model; pairs stored with it stay unless they are left out.
+
+        Returns:
+            The translator, and the language to translate into.
 
         Raises:
             DataError: a file cannot be read as pairs.
             UsageError: it is not a file of both languages.
         """
+        translator, target_lang = load_translator(session, opening)
         if self.no_memory:
             translator.reader.memories = ()
         if not self.memory_paths:
-            return
+            return translator, target_lang
         from heed.translate.remember import remember
 
         lang = target_lang or translator.target_lang
@@ -60,6 +66,7 @@ class Memories:
             n_pairs = remember(translator, pairs, target_lang=target_lang)
             guide = "pair guides" if n_pairs == 1 else "pairs guide"
             session.say(f"{path}: {n_pairs:,} {guide} translations of similar sentences.")
+        return translator, target_lang
 
 
 def memory_options(function: Any) -> Any:

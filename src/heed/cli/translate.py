@@ -22,8 +22,6 @@ from heed.cli.memory import Memories, memory_options
 from heed.cli.models import (
     ModelFlags,
     checked_search,
-    load_translator,
-    model_files,
     model_options,
 )
 from heed.cli.protect import Protection, protect_options
@@ -265,14 +263,12 @@ def translate(
         name = "TEXT" if text else shown_name(source.input_path)
         lines = json_lines(texts, name, passed_on) if source.json_input else texts
         glossary = open_glossary(session, source.glossary_path)
-        read = source.inputs(text) + protection.inputs + [*memories.memory_paths]
-        read += model_files(opening.model)
+        read = source.inputs(text) + protection.inputs + memories.inputs(opening.model)
         _require_apart(read, output, doubting)
-        translator, target_lang = load_translator(session, opening)
+        translator, target_lang = memories.load(session, opening)
         search = _checked_search(translator, search)
         _set_batch_size(translator, batching)
         doubting.apply(translator)
-        memories.apply(session, translator, target_lang)
         writer = stack.enter_context(open_output(output.output_path))
         if is_interactive:
             session.say("Type a line and press Enter; Ctrl-D ends.")
@@ -288,9 +284,8 @@ def translate(
             alternatives=output.alternatives,
             **protection.applied(translator) | search,
         )
-        for number, result in enumerate(
-            _noted(session, map(doubtful.looked_at, results), replaced)
-        ):
+        noted = _noted(session, map(doubtful.looked_at, results), replaced)
+        for number, result in enumerate(noted):
             own = replace(details, passed_on=passed_on.popleft()) if passed_on else details
             for row in write(number, result, own):
                 writer.write(row)

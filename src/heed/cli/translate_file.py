@@ -17,8 +17,6 @@ from heed.cli.memory import Memories, memory_options
 from heed.cli.models import (
     ModelFlags,
     checked_search,
-    load_translator,
-    model_files,
     model_options,
 )
 from heed.cli.protect import Protection, protect_options
@@ -82,16 +80,15 @@ def translate_file(
     document = open_document(Path(input_path).name, read_bytes(Path(input_path)))
     glossary = open_glossary(session, glossary_path)
     inputs = [input_path, *([glossary_path] if glossary_path else []), *protection.inputs]
-    inputs += memories.memory_paths
+    inputs += memories.inputs(opening.model)
     for path in filter(None, [output_path, doubting.report_path]):
-        require_not_read(path, [*inputs, *model_files(opening.model)])
+        require_not_read(path, inputs)
     if (report := doubting.report_path) and are_one_file(report, output_path):
         raise UsageError(f"--report and OUT are both {report}: each needs its own file.")
     if output_path != STANDARD:
         require_writable_file(output_path)
-    translator, target_lang = load_translator(session, opening)
+    translator, target_lang = memories.load(session, opening)
     doubting.apply(translator)
-    memories.apply(session, translator, target_lang)
     search = checked_search(translator.options, {"beam_size": beam_size})
     with ExitStack() as stack:
         doubtful = Doubtful(doubting, stack, unit="text")
@@ -106,11 +103,10 @@ def translate_file(
         translations = [doubtful.looked_at(each) for each in found]
     note_terms(session, translations)
     written = document.join(translations)
+    name = "standard output" if output_path == STANDARD else output_path
     if output_path == STANDARD:
-        name = "standard output"
         sys.stdout.buffer.write(written)
     else:
-        name = output_path
         write_atomically(output_path, written, follow_links=True)
     n_texts = len(translations)
     session.say(f"{name}: {n_texts:,} text{'s' * (n_texts != 1)} translated")

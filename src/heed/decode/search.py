@@ -10,7 +10,7 @@ import numpy as np
 from heed.decode.beam import beam_search
 from heed.decode.constraints import Constraints
 from heed.decode.greedy import greedy_search
-from heed.decode.guided import STRONG, Guide, GuidedModel
+from heed.decode.guided import Guide, GuidedModel
 from heed.decode.options import DecodeOptions
 from heed.decode.phrases import Phrases
 from heed.decode.sampling import Sampler, draw_table
@@ -51,7 +51,7 @@ def decode(
         score_prefixes: False = parts of prefixes that are read at once have log-probs of 0.
         keys: with `options.seed`, decides a sentence's draws; None = its index in the batch.
         phrases: required and forbidden phrases of each source; not for sampling.
-        guides: a similar translation for each source, one or None a source; empty = none.
+        guides: a similar translation or None for each source; empty = none.
         observer: gets a record of every step.
         is_wanted: called after every step; a source that is no longer wanted leaves the batch.
 
@@ -62,17 +62,10 @@ def decode(
         DataError: a prefix leaves no room below `max_length` or the length limit of the model.
         HeedError: the model's output is not a number.
     """
-    n_sources = len(src)
-    prefixes = [[]] * n_sources if prefixes is None else prefixes
-    keys = range(n_sources) if keys is None else keys
-    assert len(prefixes) == len(keys) == n_sources, "one prefix and one key a source"
-    if not n_sources:
+    if not len(src):
         return []
-    if any(guides):
-        n_each = options.n_best if options.sample else 1
-        model = GuidedModel(model, [guide for guide in guides for _ in range(n_each)])
+    keys = range(len(src)) if keys is None else keys
     n_samples, src, prefixes, slots = _repeated(src, prefixes, slots, options)
-    are_led = [guide is not None and guide.bonus >= STRONG for guide in guides]
     task = Task(
         options=options,
         bos_id=bos_id,
@@ -81,7 +74,7 @@ def decode(
         constraints=Constraints.of(options, eos_id, forbidden, prefixes, slots),
         pad_id=None if score_prefixes else pad_id,
         phrases=phrases,
-        are_led=np.array(are_led) if any(are_led) else None,
+        guides=[guide for guide in guides for _ in range(n_samples)] if any(guides) else [],
         n_samples=n_samples,
         observer=observer,
         is_wanted=_of_samples(is_wanted, n_samples),
@@ -90,6 +83,9 @@ def decode(
 
 
 def _search(model: Decodable, src: Ids, task: Task, keys: Sequence[int]) -> list[list[Hypothesis]]:
+    assert task.n_samples * len(keys) == len(src), "one key a source"
+    if task.guides:
+        model = GuidedModel(model, task.guides)
     if task.options.sample:
         return _sample(model, src, task, keys)
     if task.options.beam_size == 1 and task.phrases is None:
@@ -113,12 +109,14 @@ def _sample(model: Decodable, src: Ids, task: Task, keys: Sequence[int]) -> list
 
 def _repeated(
     src: Ids,
-    prefixes: Sequence[Sequence[int]],
+    prefixes: Sequence[Sequence[int]] | None,
     slots: Sequence[Sequence[Slot]],
     options: DecodeOptions,
 ) -> tuple[int, Ids, Sequence[Sequence[int]], Sequence[Sequence[Slot]]]:
     """The number of samples, and sources, prefixes and slots repeated for each."""
     n = options.n_best if options.sample else 1
+    prefixes = [[]] * len(src) if prefixes is None else prefixes
+    assert len(prefixes) == len(src), "one prefix a source"
     if n == 1:
         return n, src, prefixes, slots
     prefixes = [each for each in prefixes for _ in range(n)]

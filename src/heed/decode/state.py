@@ -3,12 +3,14 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heed.decode.constraints import Choice, Constraints
+from heed.decode.guided import Guide
 from heed.decode.options import DecodeOptions
 from heed.decode.phrases import Phrases
 from heed.errors import HeedError
@@ -123,7 +125,7 @@ class Task:
         constraints: which tokens are not allowed.
         pad_id: fills shorter prefixes if they are read at once; None = they are not.
         phrases: required and forbidden phrases of each source; None = none.
-        are_led: which sources have a strong guide, `(n_sources,)`; None = none.
+        guides: a similar translation for each source; empty = none.
         n_samples: number of consecutive sources for each sentence of the call.
         observer: called after every step, or None.
         is_wanted: called after every step; None = all are wanted to the end.
@@ -136,10 +138,16 @@ class Task:
     constraints: Constraints
     pad_id: int | None
     phrases: Sequence[Phrases | None] | None
-    are_led: Flags | None
+    guides: Sequence[Guide | None]
     n_samples: int
     observer: Observer | None
     is_wanted: IsWanted | None
+
+    @cached_property
+    def are_led(self) -> Flags | None:
+        """Which sources have a strong guide, `(n_sources,)`; None = none."""
+        found = [guide is not None and guide.is_strong for guide in self.guides]
+        return np.array(found) if any(found) else None
 
 
 def make_hypothesis(

@@ -28,7 +28,7 @@ _MAX_READ_CHARS = 40
 # Characters on each side of a tag that decide whether a protected span ends there.
 _CONTEXT = 200
 # `1<sup>st</sup>` is one word.
-_ORDINAL = re.compile(r"\d\0(?:st|nd|rd|th|er|re|ère|e|ème|de|ste|a|o)(?!\w)")
+_ORDINAL = re.compile(r"(?:st|nd|rd|th)(?!\w)|(?:er|re|ère|e|ème|de|ste|a|o)\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,9 @@ class _Run:
 
     def insert_blank(self) -> None:
         """Separate the text so far from the next one, outside of the pairs between them."""
-        between = list(takewhile(lambda mark: mark.start == self.length, reversed(self.marks)))[::-1]
+        between = list(takewhile(lambda mark: mark.start == self.length, reversed(self.marks)))[
+            ::-1
+        ]
         self.add(" ", "")
         behind = list(dropwhile(lambda mark: mark.kind != "open", between))
         for mark in behind:
@@ -122,7 +124,7 @@ class _Run:
             following: the same, with the texts after it.
         """
         before = "".join(text[-_CONTEXT:] for text in self.texts[-_CONTEXT:])[-_CONTEXT:]
-        if before[-1:] in BLANKS or _ORDINAL.search(f"{before}\0{following}"):
+        if before[-1:] in BLANKS or (before[-1:].isdigit() and _ORDINAL.match(text)):
             return False
         border, rules = len(before), Rules.default()
         apart = [(a.start, a.end) for a in find_spans(before, rules) if a.end == border]
@@ -216,6 +218,10 @@ def _add_mark(run: _Run, token: Token, template: Template, following: list[Token
 
 
 def _is_read(text: str) -> bool:
+    """Whether the model reads a kept element: a few words, or one protected span."""
+    spans = find_spans(text, Rules.default())
+    if any((span.start, span.end) != (0, len(text)) for span in spans):
+        return False  # its spans would be translated apart from each other
     return (
         len(text) <= _MAX_READ_CHARS
         and len(text.split()) <= _MAX_READ_WORDS

@@ -133,7 +133,7 @@ class _Placer:
         if not free.any():
             return self._gap(node, parent.last, parent)
         shares = self.links.weights[:, words.start : words.stop].sum(axis=1)
-        first, last = best_stretch(shares, free)
+        first, last = self._copy_of(node, free) or best_stretch(shares, free)
         src = self.links.src
         start, end = self.links.tgt[first][0], self.links.tgt[last - 1][1]
         # Blanks inside the tags stay inside them.
@@ -141,6 +141,17 @@ class _Placer:
             start -= start > parent.first and self.tgt[start - 1] in BLANKS
         end += self._blanks(end, node.end - src[words.stop - 1][1], parent)
         return _Place(first, last, start, end)
+
+    def _copy_of(self, node: Node, free: NDArray[np.bool_]) -> tuple[int, int] | None:
+        """The free word that spells a kept element, which would else be there twice."""
+        own = self.src[node.start : node.end]
+        equal = (
+            word
+            for word, (start, end) in enumerate(self.links.tgt)
+            if node.is_kept and free[word] and self.tgt[start:end] == own
+        )
+        word = next(equal, None)
+        return None if word is None else (word, word + 1)
 
     def _others(self, node: Node) -> NDArray[np.bool_]:
         """The protected spans of the translation that a kept element must not replace."""

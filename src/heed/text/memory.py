@@ -58,7 +58,7 @@ class Match:
     similarity: float
 
 
-class Memory:
+class TranslationMemory:
     """Pairs of ids, and an index of the pieces of their sources.
 
     Args:
@@ -77,7 +77,7 @@ class Memory:
     @classmethod
     def of(
         cls, pairs: Iterable[tuple[Sequence[int], Sequence[int]]], sizes: tuple[int, int]
-    ) -> "Memory":
+    ) -> "TranslationMemory":
         """The memory of some pairs; of pairs with the same source, the last.
 
         Args:
@@ -105,7 +105,9 @@ class Memory:
         )
 
     @classmethod
-    def from_bytes(cls, data: bytes, sizes: tuple[int, int], where: PathLike[str]) -> "Memory":
+    def from_bytes(
+        cls, data: bytes, sizes: tuple[int, int], where: PathLike[str]
+    ) -> "TranslationMemory":
         """The memory of a file.
 
         Args:
@@ -126,9 +128,9 @@ class Memory:
         """Its file."""
         return encode_tensors(self.arrays, metadata={"bonus": f"{self.bonus:g}"})
 
-    def with_bonus(self, bonus: float) -> "Memory":
+    def with_bonus(self, bonus: float) -> "TranslationMemory":
         """The same pairs with another bonus."""
-        return Memory(self.arrays, bonus)
+        return TranslationMemory(self.arrays, bonus)
 
     def __len__(self) -> int:
         return len(self._src_ends)

@@ -11,7 +11,7 @@ from itertools import count
 from typing import TypeVar
 
 from heed.errors import ConfigError, DataError, UsageError
-from heed.text.memory import Memory
+from heed.text.memory import TranslationMemory
 from heed.text.normalize import normalize
 from heed.text.numbers import is_known, localize
 from heed.text.protected import Rules
@@ -118,7 +118,7 @@ class LineReader:
         rules: Rules | None = None,
         source_lang: str = "",
         length_limit: int | None = None,
-        memories: Sequence[Memory] = (),
+        memories: Sequence[TranslationMemory] = (),
     ) -> None:
         if type(max_source_tokens) is not int or max_source_tokens < 1:
             raise ConfigError(

@@ -13,7 +13,7 @@ from heed.decode.guided import Guide
 from heed.decode.phrases import Phrases
 from heed.decode.slots import Slot
 from heed.text.capitals import in_small_letters, is_in_capitals
-from heed.text.memory import Memory
+from heed.text.memory import TranslationMemory
 from heed.text.normalize import normalize
 from heed.text.protected import NAME, Rules, Span, find_spans, with_things
 from heed.text.readings import corrections, in_usual_case, with_usual_capitals
@@ -154,7 +154,7 @@ class PartCutter:
     write_number: Callable[[str], str]
     keep_typos: bool = False
     glossary: Glossary | None = None
-    memories: Sequence[Memory] = ()
+    memories: Sequence[TranslationMemory] = ()
 
     @property
     def slots(self) -> tuple[Slots, Slots] | None:

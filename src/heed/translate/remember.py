@@ -8,7 +8,7 @@ from itertools import count
 
 from heed.errors import UsageError
 from heed.text.capitals import in_small_letters
-from heed.text.memory import Memory
+from heed.text.memory import TranslationMemory
 from heed.text.normalize import normalize
 from heed.text.protected import find_spans
 from heed.text.slots import encode_with
@@ -55,9 +55,14 @@ def remember(
         if 0 < len(src_ids) - len(tag) <= most and 0 < len(tgt_ids) <= most:
             (of_capitals if in_capitals else found).append((src_ids, tgt_ids))
     # A source in usual case goes before the same one in capitals.
-    memory = Memory.of([*of_capitals, *found], (reader.src_vocab.size, reader.tgt_vocab.size))
+    memory = TranslationMemory.of(
+        [*of_capitals, *found], (reader.src_vocab.size, reader.tgt_vocab.size)
+    )
     if len(memory):
-        translator.reader.memories = (*translator.reader.memories, memory)
+        others = translator.reader.memories
+        # As strong as those that were tried for the model.
+        bonus = max((other.bonus for other in others), default=memory.bonus)
+        translator.reader.memories = (*others, memory.with_bonus(bonus))
     return len(memory)
 
 

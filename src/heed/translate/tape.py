@@ -155,7 +155,7 @@ class Tape:
             self.remove([atom for atom in self.atoms if atom.span in pair])
 
     def _misplaced(self) -> int | None:
-        """The first span that is in the wrong place."""
+        """The first span that is in the wrong place; a prefix may have spans outside their pairs."""
         there = {atom.span for atom in self.atoms if atom.span is not None}
         around: list[int] = []
         for atom in self.atoms:
@@ -169,7 +169,8 @@ class Tape:
                     return atom.span
                 around.pop()
                 continue
-            if (around[-1] if around else None) != self._around(span, there):
+            is_outside = (around[-1] if around else None) != self._around(span, there)
+            if is_outside and not atom.is_fixed:
                 return atom.span
             if span.kind == "open":
                 around.append(atom.span)
@@ -223,7 +224,7 @@ class _Placer:
             strangers = [
                 atom
                 for place, atom in enumerate(tape.atoms)
-                if atom.span in inner and not run[0] <= place < run[1]
+                if atom.span in inner and not (atom.is_fixed or run[0] <= place < run[1])
             ]
             stretch = self._stretch([run], index, partner, inner=inner)
             held = [i for i in range(*run) if tape.atoms[i].span in inner]
@@ -264,13 +265,10 @@ class _Placer:
                 if not self.tape.atoms[last].is_fixed:  # a prefix is not changed
                     return places[around] + 1, last
             around = self.tape.spans[around].inside
-        first = 0
-        while first < len(self.tape.atoms) and self.tape.atoms[first].is_fixed:
-            first += 1
-        return first, len(self.tape.atoms)
+        return 0, len(self.tape.atoms)
 
     def _runs(self, first: int, last: int, inner: set[int]) -> list[tuple[int, int]]:
-        """Stretches of atoms without a foreign span, and not inside a foreign pair.
+        """Stretches of free atoms without a foreign span, and not inside a foreign pair.
 
         Args:
             first: the first atom that may be taken.

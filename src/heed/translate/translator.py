@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 from heed.bundle.alignment import AlignmentHeads
 from heed.decode.options import DecodeOptions, options_from, with_alternatives
 from heed.model.interface import Decodable
-from heed.text.memory import Memory
+from heed.text.memory import TranslationMemory
 from heed.text.normalize import normalize
 from heed.text.protected import Rules
 from heed.text.vocab import Vocab
@@ -149,7 +149,7 @@ class Translator:
         alignment_heads: AlignmentHeads | None = None,
         judge: Judge | None = None,
         rules: Rules | None = None,
-        memories: Sequence[Memory] = (),
+        memories: Sequence[TranslationMemory] = (),
     ) -> None:
         self.model = model
         self.judge = judge or Judge(None, src_vocab, tgt_vocab)

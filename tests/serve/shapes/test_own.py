@@ -2,6 +2,8 @@
 
 import json
 import math
+import shutil
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,6 +12,8 @@ from starlette.testclient import TestClient
 from tests.serve.conftest import SENTENCES, Serve
 
 import heed
+from heed.bundle.beside import save_beside
+from heed.bundle.find import MEMORY
 from heed.serve.settings import Limits
 
 
@@ -50,6 +54,21 @@ def test_details_are_the_tokens_in_their_places(client: TestClient, en_de: str) 
     assert source == wanted.source_tokens
     shape = (len(segment["alignment"]), len(segment["alignment"][0]))
     assert shape == (len(wanted.tokens), len(source))
+
+
+def test_details_name_the_pair_of_a_memory(serve: Serve, en_de: str, tmp_path: Path) -> None:
+    pair = (SENTENCES[0], "ein anderer Satz .")
+    translator = heed.load(en_de)
+    heed.remember(translator, [pair])
+    folder = tmp_path / "en-de"
+    shutil.copytree(en_de, folder)
+    save_beside(folder, {MEMORY: translator.reader.memories[-1].to_bytes()}, replaced={MEMORY})
+    found = translate(serve(str(folder)), details=True).json()["translations"][0]
+    assert found["text"] == translator(SENTENCES[0])
+    (segment,) = found["segments"]
+    assert segment["memory"] == [{"similarity": 1.0, "source": pair[0], "target": pair[1]}]
+    plain = translate(serve(en_de), details=True).json()["translations"][0]
+    assert plain["text"] != found["text"] and plain["segments"][0]["memory"] == []
 
 
 def test_every_text_of_a_list_has_its_answer(client: TestClient) -> None:

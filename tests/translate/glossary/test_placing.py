@@ -145,6 +145,22 @@ def test_a_term_without_words_of_its_own_is_put_beside_its_neighbors() -> None:
     assert of({"man": "Herr"}, "man", Translation(text="")) == ["Herr"]
 
 
+def test_a_term_before_a_field_is_separated_from_it() -> None:
+    said = Translation(
+        text="ein Mann %s.",
+        tokens=["▁ein", "▁Mann", "▁%", "s", "."],
+        source_tokens=["▁a", "▁man", "▁sees", "▁%", "s", "."],
+        alignment=[
+            [1.0, 0, 0, 0, 0, 0],
+            [0, 1.0, 0, 0, 0, 0],
+            [0, 0, 0, 1.0, 0, 0],
+            [0, 0, 0, 0, 1.0, 0],
+            [0, 0, 0, 0, 0, 1.0],
+        ],
+    )
+    assert "ein Mann sieht %s." in of({"sees": "sieht"}, "a man sees %s.", said)
+
+
 def test_characters_are_put_in_without_blanks() -> None:
     said = Translation(
         text="老人他它小狗",

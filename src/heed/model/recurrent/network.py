@@ -188,7 +188,11 @@ class Recurrent(TorchNetwork):
         return see(self, "states", torch.cat(states, dim=1))
 
     def read(
-        self, embedded: Tensor, memory: Memory, layers: list[Tensor], unrolled: list[Unrolled]
+        self,
+        embedded: Tensor,
+        memory: Memory,
+        layers: list[Tensor],
+        unrolled: list[Unrolled],
     ) -> Tensor:
         """Read target tokens; with additive attention one at a time.
 

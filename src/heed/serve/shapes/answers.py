@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from heed.serve.request import Answer, Doubt, SegmentAnswer
@@ -75,6 +76,10 @@ def spelled_segment(segment: SegmentAnswer, *, details: bool) -> dict[str, Any]:
         found["source_tokens"] = _spelled_pieces(translation.source_tokens, segment.source)
         found["alignment"] = [
             [rounded(weight) for weight in row] for row in translation.alignment or []
+        ]
+        found["memory"] = [
+            {**asdict(match), "similarity": rounded(match.similarity)}
+            for match in translation.matches
         ]
     return found
 

@@ -46,7 +46,7 @@ SHARED: dict[str, dict[str, Any]] = {
         start=INTEGER_OR_NULL,
         end=INTEGER_OR_NULL,
     ),
-    # The last three are present only with `details`.
+    # The last four are present only with `details`.
     "Segment": {
         **_SEGMENT,
         "properties": {
@@ -54,6 +54,7 @@ SHARED: dict[str, dict[str, Any]] = {
             "tokens": listed(ref("Token")),
             "source_tokens": listed(record(**_PIECE)),
             "alignment": listed(listed(NUMBER)),
+            "memory": listed(record(similarity=NUMBER, source=TEXT, target=TEXT)),
         },
     },
     "Token": record(**_PIECE, text=TEXT, probability=NUMBER_OR_NULL),

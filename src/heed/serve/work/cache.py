@@ -100,6 +100,7 @@ def size_of(translation: Translation) -> int:
         + _numbers(len(translation.token_scores))
         + sum(_numbers(len(row)) for row in translation.alignment or [])
         + sum(150 + len(doubt.sentence) for doubt in translation.doubts)
+        + sum(100 + _strings([match.source, match.target]) for match in translation.matches)
     )
     return 400 + own + sum(map(size_of, translation.alternatives))
 

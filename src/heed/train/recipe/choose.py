@@ -102,14 +102,11 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     name = preset or choose_size(facts, budget_s, n_tokens_by_steps, family)
     model: Values = {
         "family": family.name,
-        **family.presets[name],
+        **_with_numbers(family.presets[name], asked.section("model")),
         "src_vocab_size": facts.src_vocab_size,
         "tgt_vocab_size": facts.tgt_vocab_size,
         **facts.special_ids,
     }
-    for key, size in family.presets[name].items():
-        if type(size) is int:
-            model[key] = _number(asked.section("model"), key, size)
     is_joint = asked.get("tokenizer.joint", TokenizerConfig.joint)
     is_joint = is_joint and facts.src_vocab_size == facts.tgt_vocab_size
     counted = countable(model, asked.section("model"), facts)
@@ -183,6 +180,14 @@ def _number(section: Mapping[str, Any], key: str, otherwise: int) -> int:
     """The user's number, if it is valid: invalid ones are reported later."""
     value = section.get(key)
     return value if type(value) is int and 0 < value <= 10**9 else otherwise
+
+
+def _with_numbers(preset: Mapping[str, Any], section: Mapping[str, Any]) -> Values:
+    """The preset with the user's valid numbers in place of its own."""
+    return {
+        key: _number(section, key, size) if type(size) is int else size
+        for key, size in preset.items()
+    }
 
 
 def _seconds(value: Any) -> float:

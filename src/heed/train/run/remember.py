@@ -11,7 +11,7 @@ from pathlib import Path
 from heed.data.prepared import Prepared
 from heed.data.readers import Pair
 from heed.evaluate.counts import count_bleu, count_chrf, reading_here
-from heed.text.memory import BONUSES, MOST_PAIRS, Memory
+from heed.text.memory import BONUSES, MOST_PAIRS, TranslationMemory
 from heed.train.epochs.slots import with_slots
 from heed.train.run.calibrate import load_quickly
 from heed.translate.lines import Line
@@ -49,15 +49,19 @@ class Trial:
 
     @property
     def best(self) -> float | None:
-        """The bonus with the best chrF2; None if its gain is too small, or BLEU falls."""
-        bonus, (bleu, chrf) = max(self.guided.items(), key=lambda item: item[1][1])
-        has_gain = chrf >= self.without[1] + LEAST_GAIN and bleu >= self.without[0]
-        return bonus if has_gain else None
+        """The bonus with the best chrF2; None if the gain is too small, or BLEU falls."""
+        bleu, chrf = self.without
+        gains = {
+            bonus: new_chrf
+            for bonus, (new_bleu, new_chrf) in self.guided.items()
+            if new_chrf >= chrf + LEAST_GAIN and new_bleu >= bleu
+        }
+        return max(gains, key=gains.__getitem__, default=None)
 
 
 def helpful_memory(
     model: Path, data: Prepared, threads: int | None = None
-) -> tuple[Memory | None, str]:
+) -> tuple[TranslationMemory | None, str]:
     """The training pairs as a memory, if they help a model.
 
     Args:
@@ -83,7 +87,7 @@ def helpful_memory(
     )
 
 
-def memory_of(data: Prepared) -> Memory:
+def memory_of(data: Prepared) -> TranslationMemory:
     """The first `MOST_PAIRS` training pairs, with slots for their common spans.
 
     Of several translations of a source it holds the most frequent one.
@@ -95,10 +99,10 @@ def memory_of(data: Prepared) -> Memory:
         src, tgt = (tuple(side(number).tolist()) for side in (pairs.src, pairs.tgt))
         translations.setdefault(src, Counter())[tgt] += 1
     usual = ((src, found.most_common(1)[0][0]) for src, found in translations.items())
-    return Memory.of(usual, (data.src_vocab.size, data.tgt_vocab.size))
+    return TranslationMemory.of(usual, (data.src_vocab.size, data.tgt_vocab.size))
 
 
-def try_memory(translator: Translator, memory: Memory, dev: list[Pair]) -> Trial | None:
+def try_memory(translator: Translator, memory: TranslationMemory, dev: list[Pair]) -> Trial | None:
     """Translate development sentences that are like a pair, with and without the memory.
 
     Args:
