@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from heed.decode.length_penalty import LENGTH_FORMULAS
@@ -157,6 +157,13 @@ def test_a_wide_beam_finds_the_best_of_all_answers_that_have_the_phrases(
     beam_size=st.integers(1, 6),
     phrases=st.lists(st.none() | PHRASES, min_size=3, max_size=3),
     limit=st.integers(4, 10),
+)
+@example(
+    # The last two of three words stand side by side, and are no single phrase of two words.
+    seed=0,
+    beam_size=2,
+    phrases=[Phrases(required=(((2,),), ((2,),), ((2,), (2, 2)))), None, None],
+    limit=4,
 )
 def test_every_answer_has_its_phrases_in_any_beam_and_batch(
     fakes: Any,

@@ -185,20 +185,27 @@ class Progress:
             within = tuple(one for one in within if one[0] != state.last)
         begun = (*state.begun, id)
         before = state.is_after_word if state.begun else state.ends_inside
-        last = -1
         now = State(met, begun, before, within, -1, id in self._edges.ends_inside)
-        for start in range(len(begun)):
-            whole = self._completed(now, start)
-            if whole != -1:
-                # A longer phrase revokes the occurrences of shorter ones within it.
-                for number, first, _ in within:
-                    if first >= start:
-                        met &= ~(1 << number)
-                met |= 1 << whole
-                within = (*(one for one in within if one[1] < start), (whole, start, len(begun)))
-                last = whole
-                break
-        return self._trimmed(now._replace(met=met, within=within, last=last))
+        found = [self._with(now, start) for start in range(len(begun))]
+        # The reading with most phrases; of equal ones that in which a longer phrase ends here.
+        ends = [state for state in found if state.last != -1]
+        return self._trimmed(max(ends, key=lambda state: state.met.bit_count(), default=now))
+
+    def _with(self, state: State, start: int) -> State:
+        """The state with the phrase that is all of `begun` from `start` on, if one is."""
+        whole = self._completed(state, start)
+        if whole == -1:
+            return state
+        # It revokes the occurrences of shorter ones within it.
+        inside = sum(1 << number for number, first, _ in state.within if first >= start)
+        return state._replace(
+            met=state.met & ~inside | 1 << whole,
+            within=(
+                *(one for one in state.within if one[1] < start),
+                (whole, start, len(state.begun)),
+            ),
+            last=whole,
+        )
 
     def _completed(self, state: State, start: int) -> int:
         """The first missing phrase of which a form is all of `begun` from `start` on; -1 = none."""

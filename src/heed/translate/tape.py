@@ -155,7 +155,7 @@ class Tape:
             self.remove([atom for atom in self.atoms if atom.span in pair])
 
     def _misplaced(self) -> int | None:
-        """The first span that is in the wrong place; a prefix may have spans outside their pairs."""
+        """The first span in a wrong place; those of a prefix may stand outside their pairs."""
         there = {atom.span for atom in self.atoms if atom.span is not None}
         around: list[int] = []
         for atom in self.atoms:

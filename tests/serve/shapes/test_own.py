@@ -56,7 +56,7 @@ def test_details_are_the_tokens_in_their_places(client: TestClient, en_de: str) 
     assert shape == (len(wanted.tokens), len(source))
 
 
-def test_details_name_the_pair_of_a_memory(serve: Serve, en_de: str, tmp_path: Path) -> None:
+def test_details_name_the_similarity_of_a_pair(serve: Serve, en_de: str, tmp_path: Path) -> None:
     pair = (SENTENCES[0], "ein anderer Satz .")
     translator = heed.load(en_de)
     heed.remember(translator, [pair])
@@ -66,7 +66,7 @@ def test_details_name_the_pair_of_a_memory(serve: Serve, en_de: str, tmp_path: P
     found = translate(serve(str(folder)), details=True).json()["translations"][0]
     assert found["text"] == translator(SENTENCES[0])
     (segment,) = found["segments"]
-    assert segment["memory"] == [{"similarity": 1.0, "source": pair[0], "target": pair[1]}]
+    assert segment["memory"] == [1.0]
     plain = translate(serve(en_de), details=True).json()["translations"][0]
     assert plain["text"] != found["text"] and plain["segments"][0]["memory"] == []
 

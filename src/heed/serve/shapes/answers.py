@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from heed.serve.request import Answer, Doubt, SegmentAnswer
@@ -77,10 +76,8 @@ def spelled_segment(segment: SegmentAnswer, *, details: bool) -> dict[str, Any]:
         found["alignment"] = [
             [rounded(weight) for weight in row] for row in translation.alignment or []
         ]
-        found["memory"] = [
-            {**asdict(match), "similarity": rounded(match.similarity)}
-            for match in translation.matches
-        ]
+        # Not the pairs: a client may not be allowed to read what the model was trained on.
+        found["memory"] = [rounded(match.similarity) for match in translation.matches]
     return found
 
 

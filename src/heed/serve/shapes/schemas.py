@@ -54,7 +54,7 @@ SHARED: dict[str, dict[str, Any]] = {
             "tokens": listed(ref("Token")),
             "source_tokens": listed(record(**_PIECE)),
             "alignment": listed(listed(NUMBER)),
-            "memory": listed(record(similarity=NUMBER, source=TEXT, target=TEXT)),
+            "memory": listed(NUMBER),
         },
     },
     "Token": record(**_PIECE, text=TEXT, probability=NUMBER_OR_NULL),
