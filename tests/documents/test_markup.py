@@ -230,9 +230,9 @@ def test_the_numbers_of_a_kept_element_are_there_once() -> None:
     page = "see <code>A-1 B-2</code> or <kbd>F1</kbd>"
     markup = parse_markup(page)
     assert texts(markup) == ["see  or F1"]
-    done = markup.join([Translation(text="F1 oder siehe")])
+    done = markup.join([Translation(text="F1 und siehe")])
     assert sorted(re.findall("A-1|B-2|F1", done)) == ["A-1", "B-2", "F1"]
-    assert "<kbd>F1</kbd> oder" in done
+    assert "<kbd>F1</kbd> und" in done
 
 
 def test_long_code_is_hidden_from_the_model_and_stands_apart_from_words() -> None:
