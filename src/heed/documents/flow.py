@@ -28,7 +28,9 @@ _MAX_READ_CHARS = 40
 # Characters on each side of a tag that decide whether a protected span ends there.
 _CONTEXT = 200
 # `1<sup>st</sup>` is one word.
-_ORDINAL = re.compile(r"(?:st|nd|rd|th)(?!\w)|(?:er|re|ère|e|ème|de|ste|a|o)\Z")
+_ORDINAL = re.compile(
+    r"(?<![^\s(])\d{1,4}\0(?:(?:st|nd|rd|th)(?!\w)|(?:er|re|ère|e|ème|de|ste|a|o)\Z)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +126,7 @@ class _Run:
             following: the same, with the texts after it.
         """
         before = "".join(text[-_CONTEXT:] for text in self.texts[-_CONTEXT:])[-_CONTEXT:]
-        if before[-1:] in BLANKS or (before[-1:].isdigit() and _ORDINAL.match(text)):
+        if before[-1:] in BLANKS or _ORDINAL.search(f"{before}\0{text}"):
             return False
         border, rules = len(before), Rules.default()
         apart = [(a.start, a.end) for a in find_spans(before, rules) if a.end == border]

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from heed.text.normalize import BLANKS
+from heed.text.protected import Rules, find_spans
 from heed.translate.result import is_written_solid
 
 _BLANK = re.compile(f"[{re.escape(BLANKS)}]+")
@@ -19,18 +20,19 @@ def break_like(
 ) -> list[str]:
     """Break `text` into at most as many lines as `lines`, with about the same shares of the text.
 
-    Lines end at blanks, preferably after a punctuation mark; in scripts without blanks, anywhere.
+    Lines end at blanks, preferably after a punctuation mark; in scripts without blanks, at any
+    character. No line ends inside a protected span, such as a number.
 
     Args:
         text: a translation, without line breaks.
         lines: the lines of its source; joined by blanks they are the translated text.
         unbroken: a pattern of text that must not be broken, such as a tag.
     """
-    places = _places(text)
+    spans = [(span.start, span.end) for span in find_spans(text, Rules.default())]
     if unbroken:
-        spans = [match.span() for match in unbroken.finditer(text)]
-        inside = {place for start, end in spans for place in range(start + 1, end)}
-        places = [place for place in places if place[0] not in inside]
+        spans += [match.span() for match in unbroken.finditer(text)]
+    inside = {place for start, end in spans for place in range(start + 1, end)}
+    places = [place for place in _places(text) if place[0] not in inside]
     ends = [end for end, _ in places]
     whole = max(1, sum(map(len, lines)) + len(lines) - 1)
     broken: list[str] = []
@@ -54,7 +56,13 @@ def _places(text: str) -> list[tuple[int, int]]:
     if len(text) < 2 or not is_written_solid(text[len(text) // 2]):
         return [(start, end) for start, end in blanks if start > 0 and end < len(text)]
     inside = {place for start, end in blanks for place in range(start, end + 1)}
-    solid = [(i, i) for i in range(1, len(text)) if i not in inside and text[i] not in _PAUSES]
+    solid = [
+        (i, i)
+        for i in range(1, len(text))
+        if i not in inside
+        and text[i] not in _PAUSES
+        and any(map(is_written_solid, text[i - 1 : i + 1]))
+    ]
     return sorted([*solid, *blanks])
 
 
