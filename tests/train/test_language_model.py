@@ -337,7 +337,7 @@ def test_int8_generates_without_torch(
         (["evaluate", "--text", "TEXT"], "Give the model: -m RUN"),
         (
             ["evaluate", "-m", "RUN", "--text", "TEXT", "-t", "de"],
-            "--text and --labeled cannot be combined with --target-lang.",
+            "--target-lang is for translations only and cannot be used with --text or --labeled.",
         ),
         (
             ["evaluate", "-m", "RUN", "--text", "TEXT", "--ref", "a"],
@@ -422,10 +422,14 @@ def test_a_text_that_is_not_read_at_once_has_no_trace(model: LanguageModel, prom
         model.trace(prompt, "")
 
 
-def test_inspect_shows_a_language_model(trained: Path, call: Call) -> None:
+def test_inspect_shows_a_language_model(trained: Path, call: Call, tmp_path: Path) -> None:
     code, out, _ = call("inspect", "-m", str(trained), "the cat ", "sat", "--probabilities")
     assert code == 0
     assert [line.split()[1] for line in out.splitlines()][-3:] == [*"sat"]
     code, _, error = call("inspect", "-m", str(trained), "the cat ", "--steps", "--every-step")
+    assert code == 2
+    assert "--every-step has an effect only with --trace" in error
+    wanted = ["--trace", str(tmp_path / "t.safetensors"), "--every-step"]
+    code, _, error = call("inspect", "-m", str(trained), "the cat ", *wanted)
     assert code == 2
     assert "--every-step and --beam-size are for translators" in error

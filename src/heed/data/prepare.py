@@ -407,7 +407,7 @@ def _fingerprint(
     del pieces["tokenizer.subword_alpha"]  # changes how training reads, not what is written
     del pieces["tokenizer.vocab_from"]  # its content counts, not its path
     settings = spelled_settings("data", config)
-    del settings["data.disturb"]
+    del settings["data.disturb"], settings["data.memory"]
     return {
         "format": str(_FORMAT_VERSION),
         "seed": str(seed),
