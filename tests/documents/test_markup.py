@@ -134,6 +134,11 @@ def test_a_script_said_by_a_model_is_text() -> None:
     assert done.startswith("<p title='&lt;script&gt;alert(1)&lt;/script&gt;&#39; onclick=&#39;x'>")
 
 
+def test_no_character_that_xml_forbids_is_written() -> None:
+    markup = parse_markup("<p>a</p>", kind="xml")
+    assert markup.join([Translation(text="b\x01\uffff<")]) == "<p>b&lt;</p>"
+
+
 def test_another_number_of_translations_is_refused() -> None:
     with pytest.raises(UsageError, match="1 segments and 0 translations"):
         parse_markup("<p>a").join([])
@@ -362,6 +367,14 @@ def test_entities_are_decoded_for_the_model_and_written_again_for_the_page() -> 
     markup = parse_markup("AT&amp;T &lt;b&gt; &eacute;t&eacute;&nbsp;x")
     assert texts(markup) == ["AT&T <b> été\xa0x"]
     assert markup.join([Translation(text="<b> & T")]) == "&lt;b&gt; &amp; T"
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\x1c", "\x85", "\ufeff", "\u3000"])
+def test_an_entity_without_a_semicolon_ends_before_a_blank(end: str) -> None:
+    page = f"&eacute{end}<b></b>"
+    markup = parse_markup(page)
+    assert texts(markup) == ["é"]
+    assert markup.join(unchanged(markup.segments)) == page
 
 
 def test_attributes_that_a_person_reads_are_translated() -> None:

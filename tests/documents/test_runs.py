@@ -46,6 +46,17 @@ def test_runs_move_with_their_words_and_plain_text_stays_in_runs() -> None:
     )
 
 
+def test_a_text_inside_another_element_of_a_run_stays() -> None:
+    """Word writes a symbol this way, with a letter for programs without the symbol."""
+    symbol = "<mc:AlternateContent><mc:Fallback><w:t>A</w:t></mc:Fallback></mc:AlternateContent>"
+    part = paragraph(f'<w:r><w:t xml:space="preserve">a </w:t>{symbol}<w:t>b</w:t></w:r>')
+    assembly = split_runs(part, "w")
+    assert texts(part) == ["a", "b"]
+    done = assembly.join(shouted(assembly.segments))
+    assert symbol in done
+    xml.dom.minidom.parseString(re.sub(r"\b(w|mc):", r"\1_", done))
+
+
 def test_neighboring_runs_that_look_the_same_are_one() -> None:
     part = paragraph(
         run("a b "),

@@ -8,7 +8,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import dropwhile, takewhile
+from itertools import dropwhile
 
 from heed.documents.attributes import Attribute, Template, render, tag_template
 from heed.documents.inline import Node, place_nodes
@@ -26,7 +26,7 @@ MAX_ALIGNED_CHARS = 2000
 _MAX_READ_WORDS = 4
 _MAX_READ_CHARS = 40
 # Characters on each side of a tag that decide whether a protected span ends there.
-_CONTEXT = 200
+_CONTEXT = 80
 # `1<sup>st</sup>` is one word.
 _ORDINAL = re.compile(
     r"(?<![^\s(])\d{1,4}\0(?:(?:st|nd|rd|th)(?!\w)|(?:er|re|ère|e|ème|de|ste|a|o)\Z)"
@@ -106,37 +106,22 @@ class _Run:
         self.texts.append(text)
         self.length += len(text)
 
+    def tail(self) -> str:
+        """The last characters."""
+        return "".join(text[-_CONTEXT:] for text in self.texts[-_CONTEXT:])[-_CONTEXT:]
+
     def insert_blank(self) -> None:
         """Separate the text so far from the next one, outside of the pairs between them."""
-        between = list(takewhile(lambda mark: mark.start == self.length, reversed(self.marks)))[
-            ::-1
-        ]
+        first = len(self.marks)
+        while first and self.marks[first - 1].start == self.length:
+            first -= 1
+        between = self.marks[first:]
         self.add(" ", "")
         behind = list(dropwhile(lambda mark: mark.kind != "open", between))
         for mark in behind:
             mark.start = mark.end = self.length
         for mark in behind[:1] or between[-1:]:
             mark.is_joint = True
-
-    def hides_span(self, text: str, following: str) -> bool:
-        """Whether a protected span is found at the end only if a blank is inserted there.
-
-        Args:
-            text: the next text, up to a tag.
-            following: the same, with the texts after it.
-        """
-        before = "".join(text[-_CONTEXT:] for text in self.texts[-_CONTEXT:])[-_CONTEXT:]
-        if before[-1:] in BLANKS or _ORDINAL.search(f"{before}\0{text}"):
-            return False
-        border, rules = len(before), Rules.default()
-        apart = [(a.start, a.end) for a in find_spans(before, rules) if a.end == border]
-        apart += [(border, border + b.end) for b in find_spans(text, rules) if b.start == 0]
-        if not apart:
-            return False
-        joined = [*find_spans(before + text, rules), *find_spans(before + following, rules)]
-        return not all(
-            any(one.start <= start and end <= one.end for one in joined) for start, end in apart
-        )
 
 
 def flow(
@@ -184,19 +169,40 @@ def _separate(run: _Run, structure: Structure, number: int) -> None:
 
     A model reads no tags, and `12:30today` is not a number.
     """
-    before = structure.tokens[number - 1 : number]
-    is_behind_tag = run.texts and run.marks and before and before[0].kind != "text"
-    token = structure.tokens[number]
+    token, latest = structure.tokens[number], structure.tokens[number - 1 : number]
+    is_behind_tag = bool(run.marks and latest) and latest[0].kind != "text"
     if not _has_text(token) or not (is_behind_tag or token.kind == "kept"):
         return
-    following = ""
+    before, text = run.tail(), token.text[:_CONTEXT]
+    apart = _spans_at_border(before, text)
+    if not apart or _ORDINAL.search(f"{before}\0{text}"):
+        return
+    rules = Rules.default()
+    joined = find_spans(before + text, rules)
+    joined += find_spans(before + _text_from(structure, number), rules)
+    is_found = [any(a.start <= start and end <= a.end for a in joined) for start, end in apart]
+    if not all(is_found):
+        run.insert_blank()
+
+
+def _spans_at_border(before: str, text: str) -> list[tuple[int, int]]:
+    """The protected spans that touch the border of two texts, with places in both joined."""
+    border, rules = len(before), Rules.default()
+    if before[-1:] in BLANKS or text[:1] in BLANKS:
+        return []
+    apart = [(a.start, a.end) for a in find_spans(before, rules) if a.end == border]
+    return apart + [(border, border + a.end) for a in find_spans(text, rules) if a.start == 0]
+
+
+def _text_from(structure: Structure, number: int) -> str:
+    """The next characters for the model, from a token on."""
+    text = ""
     for place in range(number, len(structure.tokens)):
-        if place in structure.apart or len(following) >= _CONTEXT:
+        if place in structure.apart or len(text) >= _CONTEXT:
             break
         if _has_text(structure.tokens[place]):
-            following += structure.tokens[place].text
-    if run.hides_span(token.text[:_CONTEXT], following[:_CONTEXT]):
-        run.insert_blank()
+            text += structure.tokens[place].text
+    return text[:_CONTEXT]
 
 
 def _has_text(token: Token) -> bool:
@@ -221,14 +227,15 @@ def _add_mark(run: _Run, token: Token, template: Template, following: list[Token
 
 def _is_read(text: str) -> bool:
     """Whether the model reads a kept element: a few words, or one protected span."""
-    spans = find_spans(text, Rules.default())
-    if any((span.start, span.end) != (0, len(text)) for span in spans):
-        return False  # its spans would be translated apart from each other
     return (
         len(text) <= _MAX_READ_CHARS
         and len(text.split()) <= _MAX_READ_WORDS
         and has_words(text)
         and text == text.strip()
+        # Several spans would be translated apart from each other.
+        and all(
+            (span.start, span.end) == (0, len(text)) for span in find_spans(text, Rules.default())
+        )
     )
 
 

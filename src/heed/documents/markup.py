@@ -15,7 +15,7 @@ from heed.documents.flow import Part, flow
 from heed.documents.passages import MODES, parts_of, sentences
 from heed.documents.segment import Segment, require_one_each
 from heed.documents.structure import Rules, names, structure
-from heed.documents.tags import read_tokens
+from heed.documents.tags import NO_XML_CHARACTER, read_tokens
 from heed.errors import UsageError
 from heed.translate.result import Translation
 
@@ -91,7 +91,7 @@ def parse_markup(
         structure(text, read_tokens(text, is_xml=is_xml), rules),
         is_html=not is_xml,
         split=_SPLITTERS[split_sentences],
-        escape=escape,
+        escape=_escape_xml if is_xml else escape,
     )
     return Markup(segments, parts)
 
@@ -101,6 +101,10 @@ _SPLITTERS = {
     "0": lambda text: [text],
     "nonewlines": sentences,
 }
+
+
+def _escape_xml(text: str) -> str:
+    return escape(NO_XML_CHARACTER.sub("", text))
 
 
 def escape(text: str) -> str:

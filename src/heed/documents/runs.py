@@ -141,6 +141,7 @@ class _Parts:
         self._start: int | None = None  # start of the line
         self._before = ""  # XML that closes the run in which the line begins
         self._heads: list[str] = []  # of the open runs; they nest, as a drawing in a run has runs
+        self._depths: list[int] = []  # of each of them: how many other elements are open in it
         self._is_inside = False  # whether the line's last run is open
         number = 0
         while number < len(tokens):
@@ -153,10 +154,11 @@ class _Parts:
         match token.kind, self._name(token):
             case "open", "r":
                 return self._open_run(number)
-            case "open", "t" if self._heads and self._is_text(number):
+            case "open", "t" if self._heads and not self._depths[-1] and self._is_text(number):
                 return self._add_text(number)
             case "close", "r" if self._heads:
                 self._heads.pop()
+                self._depths.pop()
                 self._is_inside = False
                 if self._start is None:
                     self.assembly.keep(token.raw)
@@ -168,6 +170,8 @@ class _Parts:
             case _:
                 self._end_line(token.start)
                 self.assembly.keep(token.raw)
+                if self._heads:
+                    self._depths[-1] += {"open": 1, "close": -1}.get(token.kind, 0)
         return number + 1
 
     def _name(self, token: Token) -> str:
@@ -179,6 +183,7 @@ class _Parts:
         if self._name(self._tokens[number]) == "rPr":
             number = _behind(self._tokens, number)
         self._heads.append("".join(token.raw for token in self._tokens[start:number]))
+        self._depths.append(0)
         first = number
         while self._name(self._tokens[first]) in _DROPPED:
             first += 1

@@ -44,7 +44,7 @@ _XML_CLOSE = re.compile(rf"</(?P<name>{_XML_NAME})\s*+>")
 # The page ends inside a tag. A text such as "if a <b then" does not match.
 _CUT_OFF = re.compile(r"</?[A-Za-z](?:\S*\Z|[^<=]*=)")
 # The same entities as in Python's `html` module, which decodes them.
-_HTML_ENTITY = re.compile(r"&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[^\t\n\f <&#;]{1,32};?)")
+_HTML_ENTITY = re.compile(r"&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[0-9A-Za-z]{1,32};?)")
 _XML_ENTITY = re.compile(r"&(?:#[0-9]++|#x[0-9a-fA-F]++|[^\s<>/=&\"'!?;#]++);")
 # No code point has more digits. Python refuses to parse a very long number.
 _MAX_DIGITS = 8
