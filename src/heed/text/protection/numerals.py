@@ -48,10 +48,13 @@ _START = rf"(?<!{LETTER})(?<!\d)(?<!\d[.,:'\u2019/x×\-])"
 _TELEPHONE = r"\+(?!\d{1,3}(?: \d{3})++(?!\d))\d{1,3}(?:[ \-./]\(?\d++\)?(?:\d++)?){2,8}"
 _NUMBER = re.compile(
     rf"{_START}{_TELEPHONE}(?!{LETTER})"
-    rf"|{_START}(?:{_SIGN}?(?:{CURRENCY}|(?:{_CODES})(?= )) ?)?{_SIGN}?{_DIGITS}"
+    rf"|{_START}(?:{_SIGN}?(?:{CURRENCY}|(?:{_CODES})(?=[ \u00a0]))[ \u00a0]?)?{_SIGN}?{_DIGITS}"
     rf"(?:[ \u00a0\u202f]?{UNIT}|(?!{LETTER}))"
 )
-_COUNT = re.compile(rf"(?<![^\s(\"'„“‚‘«»¿¡])\d(?= (?!{UNIT})[^\W\dA-Z_]{{2}})")
+_COUNT = re.compile(
+    rf"(?<![^\s(\"'„“‚‘«»¿¡])(?<![$€£¥₹₩₽₺₴₫฿₪₦][ \u00a0])(?<!(?:{_CODES})[ \u00a0])"
+    rf"\d(?= (?!{UNIT})[^\W\dA-Z_]{{2}})"
+)
 _DIGIT = re.compile(r"\d")
 
 _CODE_PART = "[A-Z0-9]++"
