@@ -140,7 +140,8 @@ def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: 
     }
     threads, notes = recipe.training.threads or None, []
     if recipe.task == "translate" and recipe.data.memory:
-        memory, text = helpful_memory(out / CHECKPOINTS / BEST, data, threads)
+        place, time_s = out / CHECKPOINTS / BEST, recipe.training.time_s
+        memory, text = helpful_memory(place, data, threads, time_s)
         best = replace(best, memory=memory)
         notes.append(text)
     save_bundle(out, best, numbers=numbers, metadata={"step": trainer.progress.step})

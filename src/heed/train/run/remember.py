@@ -14,14 +14,12 @@ from heed.evaluate.counts import count_bleu, count_chrf, reading_here
 from heed.text.memory import BONUSES, MOST_PAIRS, TranslationMemory
 from heed.train.epochs.slots import with_slots
 from heed.train.run.calibrate import load_quickly
+from heed.train.tasks.translation import MOST_TRIED, n_tried_after
 from heed.translate.lines import Line
 from heed.translate.translator import Translator
 
 LEAST_TRIED = 20
 """Development sentences that must be like a training pair, to tell whether pairs help."""
-
-MOST_TRIED = 300
-"""Development sentences that are translated with and without the pairs: a second or two."""
 
 LEAST_GAIN = 0.5
 """Least gain of chrF2 on these sentences for which the pairs are stored."""
@@ -60,7 +58,7 @@ class Trial:
 
 
 def helpful_memory(
-    model: Path, data: Prepared, threads: int | None = None
+    model: Path, data: Prepared, threads: int | None = None, time_s: float | None = None
 ) -> tuple[TranslationMemory | None, str]:
     """The training pairs as a memory, if they help a model.
 
@@ -68,13 +66,15 @@ def helpful_memory(
         model: its folder.
         data: its corpus.
         threads: CPU threads; None = as many as there are cores.
+        time_s: the time budget of the run; after a short one fewer sentences are tried.
 
     Returns:
         The memory, or None, and what was found, as a sentence; "" if there are too few similar
         development sentences to tell.
     """
     memory = memory_of(data)
-    found = try_memory(load_quickly(model, threads), memory, data.dev)
+    translator = load_quickly(model, threads)
+    found = try_memory(translator, memory, data.dev, n_tried_after(time_s))
     if found is None:
         return None, ""
     share = f"{found.n_sentences:,} of {found.n_read:,} development sentences"
@@ -102,13 +102,16 @@ def memory_of(data: Prepared) -> TranslationMemory:
     return TranslationMemory.of(usual, (data.src_vocab.size, data.tgt_vocab.size))
 
 
-def try_memory(translator: Translator, memory: TranslationMemory, dev: list[Pair]) -> Trial | None:
+def try_memory(
+    translator: Translator, memory: TranslationMemory, dev: list[Pair], most: int = MOST_TRIED
+) -> Trial | None:
     """Translate development sentences that are like a pair, with and without the memory.
 
     Args:
         translator: of the model; its memories are replaced.
         memory: the pairs.
         dev: development pairs, of which so many are read as are needed.
+        most: sentences to translate.
 
     Returns:
         The scores; None if there are fewer than `LEAST_TRIED` such sentences.
@@ -116,12 +119,12 @@ def try_memory(translator: Translator, memory: TranslationMemory, dev: list[Pair
     reader = translator.reader
     reader.memories, n_read = (memory,), 0
     tried: list[tuple[Line, str]] = []
-    for pair in dev[: 4 * MOST_TRIED]:
+    for pair in dev[: 4 * most]:
         n_read += 1
         line = reader.line(pair.src, pair.target_lang)
         if any(part.guide for part in reader.parts(line, 0, reader.tag(None))):
             tried.append((line, pair.tgt))
-        if len(tried) == MOST_TRIED:
+        if len(tried) == most:
             break
     if len(tried) < LEAST_TRIED:
         return None
