@@ -17,19 +17,15 @@ __version__ = "0.1.0"
 
 __all__ = ["Glossary", "Translation", "Translator", "__version__", "load", "remember"]
 
-_IN_TRANSLATE = ("Glossary", "Translation", "Translator", "load")
+_IN_TRANSLATE = ("Glossary", "Translation", "Translator", "load", "remember")
 
 
 def __getattr__(name: str) -> Any:
-    if name == "remember":
-        from heed.translate.remember import remember
-
-        return remember
     if name not in _IN_TRANSLATE:
         raise AttributeError(f"module 'heed' has no attribute {name!r}")
-    from heed.translate import translator
+    from heed.translate import remember, translator
 
-    return getattr(translator, name)
+    return getattr(remember if name == "remember" else translator, name)
 
 
 def __dir__() -> list[str]:

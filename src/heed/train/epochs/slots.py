@@ -28,14 +28,16 @@ _PLAIN_MARKS = frozenset(" .,;:!?'\"()-–—…“”„‘’«»、。，！�
 Ids = NDArray[np.integer[Any]]
 
 
-def with_slots(store: Store, src_vocab: Vocab, tgt_vocab: Vocab) -> ReplacedPairs:
+def with_slots(store: Store, src_vocab: Vocab, tgt_vocab: Vocab) -> EpochPairs:
     """All pairs, with common spans replaced by slots that are numbered in order.
 
     Args:
-        store: the corpus.
-        src_vocab: pieces of the sources; has slots.
-        tgt_vocab: pieces of the targets; has slots.
+        store: the corpus; it is returned as it is if one of the vocabularies has no slots.
+        src_vocab: pieces of the sources.
+        tgt_vocab: pieces of the targets.
     """
+    if not (src_vocab.slots and tgt_vocab.slots):
+        return store
     return ReplacedPairs(store, _slotted(store, src_vocab, tgt_vocab))
 
 

@@ -92,8 +92,7 @@ def memory_of(data: Prepared) -> TranslationMemory:
 
     Of several translations of a source it holds the most frequent one.
     """
-    vocabs = data.src_vocab, data.tgt_vocab
-    pairs = with_slots(data.train, *vocabs) if all(vocab.slots for vocab in vocabs) else data.train
+    pairs = with_slots(data.train, data.src_vocab, data.tgt_vocab)
     translations: dict[tuple[int, ...], Counter[tuple[int, ...]]] = {}
     for number in range(min(len(data.train), MOST_PAIRS)):
         src, tgt = (tuple(side(number).tolist()) for side in (pairs.src, pairs.tgt))
