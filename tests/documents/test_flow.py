@@ -2,9 +2,12 @@
 
 import pytest
 
+from heed.documents import flow as flow_module
 from heed.documents.flow import flow
 from heed.documents.structure import Rules, structure
 from heed.documents.tags import read_tokens
+from heed.text.protected import Rules as SpanRules
+from heed.text.protected import Span, find_spans
 from heed.text.segment import split_sentences
 from heed.translate.result import Translation
 
@@ -78,3 +81,26 @@ def test_attributes_of_kept_elements_are_texts_unless_all_is_kept(start: str, re
     for word in ("translate=no", "class=notranslate"):
         source = f"{start}'Say it' {word}{rest}"
         assert parts_of(source) == ([], [source])
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "n_searches"),
+    [
+        ("about <b>17</b>, they said", "about 17, they said", 3),
+        ("the 1<sup>st</sup> house", "the 1st house", 0),
+        ("at 12:30<b>today</b> again", "at 12:30 today again", 4),
+    ],
+)
+def test_a_number_beside_a_tag_is_searched_only_as_often_as_needed(
+    monkeypatch: pytest.MonkeyPatch, source: str, text: str, n_searches: int
+) -> None:
+    """A search takes about as long as all else for such a place."""
+    searched: list[str] = []
+
+    def counted(text: str, rules: SpanRules) -> list[Span]:
+        searched.append(text)
+        return find_spans(text, rules)
+
+    monkeypatch.setattr(flow_module, "find_spans", counted)
+    assert parts_of(source)[0] == [(text, True)]
+    assert len(searched) == n_searches

@@ -11,7 +11,7 @@ from tests.serve.program import Program
 import heed
 from heed.errors import ConfigError
 from heed.serve.run import serve
-from heed.serve.settings import ServeSettings, Store
+from heed.serve.settings import Memory, ServeSettings, Store
 from heed.serve.shapes.storage import FILE
 
 
@@ -47,6 +47,20 @@ def test_it_is_live_at_once_and_ready_after_a_first_translation(en_de: str) -> N
         assert program.ask("/health")[0] == 200
         program.wait_for("heed: ready.")
         assert program.ask("/ready")[0] == 200
+
+
+def test_pairs_of_no_clear_direction_are_told_at_the_start(en_de: str, de_en: str) -> None:
+    settings = ServeSettings(models=(en_de, de_en), memory=Memory(files=("today.tsv",)))
+    with pytest.raises(ConfigError, match=r"today\.tsv must name its direction"):
+        serve(settings, print)
+
+
+def test_a_program_follows_a_file_of_pairs(en_de: str, tmp_path: Path) -> None:
+    path = tmp_path / "today.tsv"
+    path.write_text("Two dogs.\tHunde\n")
+    with Program("-m", en_de, "--memory", str(path)) as program:
+        assert program.translate("Two dogs.") == "Hunde"
+        assert program.stop() == 0
 
 
 def test_a_store_that_cannot_be_used_is_told_at_the_start(en_de: str, tmp_path: Path) -> None:

@@ -23,11 +23,13 @@ from heed.serve.run import make_service
 from heed.serve.service import Service
 from heed.serve.settings import ServeSettings, Work
 from heed.serve.work import models as models_module
+from heed.serve.work.memories import PairFile
 from heed.serve.work.models import Use
 from heed.serve.work.versions import Opened, open_version
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.lines import Line, LineReader
 from heed.translate.parts import Chunk
+from heed.translate.remember import add_pairs
 from heed.translate.result import Translation
 from heed.translate.search import Searcher
 
@@ -490,6 +492,50 @@ def test_terms_of_a_glossary_stand_in_the_answer_and_nowhere_else(using: Using, 
     asyncio.run(run())
 
 
+def test_pairs_of_a_request_guide_it_and_no_other(using: Using, en_de: str) -> None:
+    """Neither by the model, nor by a batch, a cache or a common search."""
+    target = "Hunde"
+    request = Request(texts=["Two dogs play in the snow.", "A man."], source="en", target="de")
+    pairs = [(request.texts[0], target)]
+    plain = heed.load(en_de)(list(request.texts))
+    requests = [request, *(replace(request, memory=[(pairs[0][0], t)]) for t in (target, "Nein"))]
+    translator = heed.load(en_de)
+    heed.remember(translator, pairs)
+    wanted = [plain, [target, plain[1]], ["Nein", plain[1]]]
+    assert translator(list(request.texts)) == wanted[1] != plain
+
+    async def run() -> None:
+        service = using(en_de)
+        for _ in range(2):  # together, and then from the cache
+            found = await asyncio.gather(*(service.translate(one) for one in requests * 2))
+            assert [[one.text for one in answers] for answers in found] == wanted * 2
+        assert service.models.open("en-de").reader.memories == ()
+
+    asyncio.run(run())
+
+
+def test_pairs_are_not_read_for_what_the_cache_holds(
+    using: Using, en_de: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_read = 0
+
+    def counted(*arguments: Any, **named: Any) -> int:
+        nonlocal n_read
+        n_read += 1
+        return add_pairs(*arguments, **named)
+
+    monkeypatch.setattr("heed.serve.work.translating.add_pairs", counted)
+    request = Request(texts=["A man."], source="en", target="de", memory=[("A man.", "Hunde")])
+
+    async def run() -> None:
+        service = using(en_de)
+        for _ in range(3):
+            assert (await service.translate(request))[0].text == "Hunde"
+
+    asyncio.run(run())
+    assert n_read == 1
+
+
 def test_a_model_is_given_back_also_if_the_end_of_another_fails(
     using: Using, en_de: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -515,9 +561,9 @@ def test_a_model_that_is_read_slowly_does_not_outlast_the_deadline(
 ) -> None:
     gate = threading.Event()
 
-    def slow(folder: Path, name: str) -> Opened:
+    def slow(folder: Path, name: str, files: Sequence[PairFile]) -> Opened:
         gate.wait(10)
-        return open_version(folder, name)
+        return open_version(folder, name, files)
 
     monkeypatch.setattr(models_module, "open_version", slow)
 

@@ -65,7 +65,7 @@ def test_settings_that_the_pages_name_exist(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
     known = {f"{name}.{each.name}" for name, kind in sections().items() for each in fields(kind)}
     named = re.findall(rf"(?<![\w.])((?:{'|'.join(sections())})\.[a-z]\w*)\b", text)
-    ends = (".sqlite", ".service", ".toml", ".yaml", ".json")
+    ends = (".sqlite", ".service", ".toml", ".yaml", ".json", ".md")
     assert not {name for name in named if name not in known and not name.endswith(ends)}
 
 

@@ -21,6 +21,7 @@ from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError, UsageError
 from heed.text.extend import with_controls
 from heed.text.memory import TranslationMemory
+from heed.text.protected import Rules
 from heed.text.slots import SLOT_PIECES
 from heed.text.vocab import Vocab, train_vocab
 from heed.translate.lines import Line
@@ -218,6 +219,35 @@ def test_texts_inside_a_message_are_guided_too(slotted: Translator) -> None:
     heed.remember(slotted, [("the dog", "Hund"), ("the cats", "Katzen")])
     found = slotted("{n, plural, one {the dog} other {the cats}}")
     assert found == "{n, plural, one {Hund} other {Katzen}}"
+
+
+MESSAGE = "Now {n, plural, one {the dog} other {# the cats {m, select, a {A man} other {cats}}}}"
+
+
+def test_texts_of_a_remembered_message_are_remembered_too(slotted: Translator) -> None:
+    target = "{n, plural, one {Hund} other {Katzen {m, select, a {Mann} other {ihre}} #}} jetzt"
+    assert heed.remember(slotted, [(MESSAGE, target)]) == 5
+    assert slotted(MESSAGE) == target
+    other = "{count, plural, =1 {the dog} other {A man}}"
+    assert slotted(other) == "{count, plural, =1 {Hund} other {Mann}}"
+    assert slotted("the dog") == "Hund"
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "Jetzt {n, plural, other {Hund}}",
+        "Jetzt {n, plural, other {Hund} one {Katzen {m, select, a {Mann} other {ihre}} #}}",
+        "Jetzt {k, plural, one {Hund} other {Katzen}}",
+        "Jetzt",
+    ],
+)
+def test_texts_of_another_message_are_not_its_translations(
+    slotted: Translator, target: str
+) -> None:
+    assert heed.remember(slotted, [(MESSAGE, target)]) == 1
+    slotted.reader.rules = Rules.of(["-icu"])
+    assert heed.remember(slotted, [(MESSAGE, MESSAGE)]) == 1
 
 
 def test_blank_and_overlong_pairs_are_left_out(translator: Translator) -> None:

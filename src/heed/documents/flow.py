@@ -174,14 +174,10 @@ def _separate(run: _Run, structure: Structure, number: int) -> None:
     if not _has_text(token) or not (is_behind_tag or token.kind == "kept"):
         return
     before, text = run.tail(), token.text[:_CONTEXT]
-    apart = _spans_at_border(before, text)
-    if not apart or _ORDINAL.search(f"{before}\0{text}"):
+    if _ORDINAL.search(f"{before}\0{text}"):
         return
-    rules = Rules.default()
-    joined = find_spans(before + text, rules)
-    joined += find_spans(before + _text_from(structure, number), rules)
-    is_found = [any(a.start <= start and end <= a.end for a in joined) for start, end in apart]
-    if not all(is_found):
+    apart = _not_within(_spans_at_border(before, text), before + text)
+    if apart and _not_within(apart, before + _text_from(structure, number)):
         run.insert_blank()
 
 
@@ -192,6 +188,16 @@ def _spans_at_border(before: str, text: str) -> list[tuple[int, int]]:
         return []
     apart = [(a.start, a.end) for a in find_spans(before, rules) if a.end == border]
     return apart + [(border, border + a.end) for a in find_spans(text, rules) if a.start == 0]
+
+
+def _not_within(places: list[tuple[int, int]], text: str) -> list[tuple[int, int]]:
+    """The places that are not within a protected span of a text; it is searched only if needed."""
+    found = find_spans(text, Rules.default()) if places else []
+    return [
+        (start, end)
+        for start, end in places
+        if not any(span.start <= start and end <= span.end for span in found)
+    ]
 
 
 def _text_from(structure: Structure, number: int) -> str:

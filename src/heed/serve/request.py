@@ -70,6 +70,7 @@ class Request:
         protect: text to keep unchanged, in the form of `Rules.of`; None = heed's own rules.
         localize_numbers: write numbers in the target language's format.
         keep_typos: do not correct misspelled words.
+        memory: sources and translations to follow where a sentence is like one of the sources.
     """
 
     texts: Sequence[str]
@@ -87,6 +88,7 @@ class Request:
     protect: Sequence[str] | None = None
     localize_numbers: bool = False
     keep_typos: bool = False
+    memory: Sequence[tuple[str, str]] = ()
 
     @property
     def direction(self) -> Direction:

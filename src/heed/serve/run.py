@@ -18,6 +18,7 @@ from heed.serve.watch import logs
 from heed.serve.watch.figures import Figures
 from heed.serve.watch.systemd import READY, notify
 from heed.serve.work.directions import Route, read_routes
+from heed.serve.work.memories import pair_files
 from heed.serve.work.models import read_models
 from heed.serve.work.scheduler import Scheduler, Searched
 
@@ -33,10 +34,13 @@ def make_service(settings: ServeSettings, figures: Figures | None = None) -> Ser
 
     Raises:
         FormatError: a folder holds no model.
-        ConfigError: a model is not a translator, or does not state its languages.
+        ConfigError: a model is not a translator, or does not state its languages; the direction of
+            a file of pairs is not clear.
     """
     work, processes = settings.work, settings.listen.processes
-    models = read_models(settings.models, memory_mb=work.memory_mb)
+    models = read_models(
+        settings.models, memory_mb=work.memory_mb, memory_files=settings.memory.files
+    )
     # Several processes share the cores.
     threads = work.threads or (max(1, count_cores() // processes) if processes > 1 else None)
     scheduler = Scheduler(
@@ -90,6 +94,7 @@ def serve(
     logs.set_up(settings.log)
     say = logs.sayer(settings.log, say)
     routes = read_routes(settings.models)[1]
+    pair_files(settings.memory.files, routes)  # raises an error for one that fits no direction
     check_certificate(settings.listen)
     check_store(settings.store)
     sockets = open_sockets(settings.listen)

@@ -35,6 +35,9 @@ from heed.translate.lines import Line
 from heed.translate.result import Alignment, Continuation, NextToken, PairScore
 from heed.translate.translator import Translator
 
+PAIR_CHARS = 1000
+"""Reading a remembered pair takes about as long as this many characters of text."""
+
 Found = TypeVar("Found")
 IsWanted = Callable[[], bool]
 
@@ -212,10 +215,12 @@ class Service:
                 alternatives=request.alternatives,
                 alignment=alignment,
             )
-            translating = await run_aside(n_chars, Translating, models[model], call, lines)
+            translating = await run_aside(
+                n_chars, Translating, models[model], call, lines, request.memory
+            )
             begun.translating.append(translating)
             translating.look(self.cache)
-            await run_aside(n_chars, translating.read)
+            await run_aside(n_chars + PAIR_CHARS * len(request.memory), translating.read)
             translating.start(self.scheduler, self._in_work, timeout_s=begun.deadline.left_s)
             for text in texts:
                 text.take(translating, lines)

@@ -114,6 +114,7 @@ class Limits:
         chars: maximum number of characters in all its texts.
         texts: maximum number of texts.
         alternatives: maximum number of alternative translations of each text.
+        memory_pairs: maximum number of pairs to follow; reading one takes about 0.2 ms.
     """
 
     body_bytes: Annotated[int, Range(1024, 1 << 32)] = 1 << 20
@@ -121,9 +122,25 @@ class Limits:
     chars: Annotated[int, Range(1, 1 << 30)] = 100_000
     texts: Annotated[int, Range(1, 1 << 20)] = 1000
     alternatives: Annotated[int, Range(0, 100)] = 10
+    memory_pairs: Annotated[int, Range(0, 1 << 20)] = 100
 
     def __post_init__(self) -> None:
         check(self, "limits")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """Translated pairs that all translations follow where a sentence is like one of them.
+
+    Attributes:
+        files: `.tsv`, `.csv` or `.tmx`; with several directions `SOURCE:TARGET=FILE`, such as
+            en:de=today.tsv.
+    """
+
+    files: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check(self, "memory")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,6 +259,7 @@ class ServeSettings:
         listen: address to listen on, and time limits for clients.
         work: batching of requests.
         limits: limits of one request.
+        memory: translated pairs that all translations follow.
         store: data that clients can store on the server.
         access: API keys and rate limits.
         log: log on standard error.
@@ -253,6 +271,7 @@ class ServeSettings:
     listen: Listen = field(default_factory=Listen)
     work: Work = field(default_factory=Work)
     limits: Limits = field(default_factory=Limits)
+    memory: Memory = field(default_factory=Memory)
     store: Store = field(default_factory=Store)
     access: Access = field(default_factory=Access)
     log: Log = field(default_factory=Log)

@@ -2,15 +2,16 @@
 
 import reprlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from copy import copy
-from itertools import count
+from itertools import chain, count
 
 from heed.errors import UsageError
 from heed.text.capitals import in_small_letters
 from heed.text.memory import TranslationMemory
 from heed.text.normalize import normalize
 from heed.text.protected import find_spans
+from heed.text.protection.icu import Message, find_messages
 from heed.text.slots import encode_with
 from heed.translate.arguments import require_text
 from heed.translate.given_spans import given_marks
@@ -42,16 +43,59 @@ def remember(
         ConfigError: the model does not translate into the language.
         UsageError: they are not pairs of strings.
     """
-    reader = copy(translator.reader)
-    reader.memories = ()
-    tag, most = reader.tag(target_lang), reader.max_whole_tokens
+    return add_pairs(translator.reader, pairs, target_lang=target_lang)
+
+
+def remember_file(
+    translator: Translator, path: str, *, source_lang: str = "", target_lang: str | None = None
+) -> int:
+    """Let a translator follow the pairs of a file, as `remember` does.
+
+    Args:
+        translator: the translator.
+        path: of a `.tsv`, `.csv` or `.tmx`, also compressed.
+        source_lang: of the sources; "" = that of the translator.
+        target_lang: of the translations; None = that of the translator.
+
+    Returns:
+        How many sources were added.
+
+    Raises:
+        ConfigError: the model does not translate into the language.
+        DataError: the file cannot be read as pairs.
+        UsageError: it is not a file of both languages.
+    """
+    from heed.data.lines import suffix_of
+    from heed.data.readers import BILINGUAL, ParallelFiles, read_part
+
+    if suffix_of(path) not in BILINGUAL:
+        raise UsageError(
+            f"--memory {path}: name a file of both languages ({', '.join(BILINGUAL)}, also "
+            "compressed)."
+        )
+    part = ParallelFiles(
+        files=(path,),
+        source_lang=source_lang or translator.source_lang,
+        target_lang=target_lang or translator.target_lang,
+    )
+    pairs = ((pair.src, pair.tgt) for pair in read_part(part) if not pair.fault)
+    return remember(translator, pairs, target_lang=target_lang)
+
+
+def add_pairs(
+    reader: LineReader, pairs: Iterable[tuple[str, str]], *, target_lang: str | None = None
+) -> int:
+    """Add pairs to those that guide the lines of a reader; arguments and result of `remember`."""
+    own = copy(reader)
+    own.memories = ()
+    tag, most = own.tag(target_lang), own.max_whole_tokens
     given: object = pairs
     if not isinstance(given, Iterable):
         raise UsageError(f"pairs must be pairs of strings, but are {reprlib.repr(given)}.")
     found: list[tuple[Ids, Ids]] = []
     of_capitals: list[tuple[Ids, Ids]] = []
-    for pair in given:
-        src_ids, tgt_ids, in_capitals = _read(reader, *_texts(pair), tag)
+    for each, src, tgt in chain.from_iterable(_with_inner(own, *_texts(pair)) for pair in given):
+        src_ids, tgt_ids, in_capitals = pair_ids(each, src, tgt, tag)
         if 0 < len(src_ids) - len(tag) <= most and 0 < len(tgt_ids) <= most:
             (of_capitals if in_capitals else found).append((src_ids, tgt_ids))
     # A source in usual case goes before the same one in capitals.
@@ -59,10 +103,10 @@ def remember(
         [*of_capitals, *found], (reader.src_vocab.size, reader.tgt_vocab.size)
     )
     if len(memory):
-        others = translator.reader.memories
+        others = reader.memories
         # As strong as those that were tried for the model.
         bonus = max((other.bonus for other in others), default=memory.bonus)
-        translator.reader.memories = (*others, memory.with_bonus(bonus))
+        reader.memories = (*others, memory.with_bonus(bonus))
     return len(memory)
 
 
@@ -75,7 +119,26 @@ def _texts(pair: object) -> tuple[str, str]:
     return src, tgt
 
 
-def _read(reader: LineReader, src: str, tgt: str, tag: Ids) -> tuple[Ids, Ids, bool]:
+def _with_inner(reader: LineReader, src: str, tgt: str) -> Iterator[tuple[LineReader, str, str]]:
+    """A pair, and those of the texts in its ICU messages, each with the reader for it."""
+    yield reader, src, tgt
+    if "icu" in reader.rules.names:
+        inner = copy(reader)
+        inner.rules = reader.rules.within_icu()
+        for one, other in zip(find_messages(src), find_messages(tgt), strict=False):
+            # Texts are translations of each other only where all around them is the same.
+            if _without_texts(src, one) == _without_texts(tgt, other):
+                for (start, end), (first, last) in zip(one.texts, other.texts, strict=True):
+                    yield from _with_inner(inner, src[start:end], tgt[first:last])
+
+
+def _without_texts(text: str, message: Message) -> list[str]:
+    """The stretches of a message around its texts."""
+    places = [message.start, *chain.from_iterable(message.texts), message.end]
+    return [text[start:end] for start, end in zip(places[::2], places[1::2], strict=True)]
+
+
+def pair_ids(reader: LineReader, src: str, tgt: str, tag: Ids) -> tuple[Ids, Ids, bool]:
     """The ids of a source, as it is read for translation, and of its translation.
 
     Args:

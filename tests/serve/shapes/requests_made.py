@@ -65,6 +65,9 @@ GOOD = {
         max_size=2,
     ),
     "objects": st.lists(st.dictionaries(st.sampled_from(["kind", "head"]), ODD_VALUES), max_size=2),
+    "pairs": st.lists(
+        st.fixed_dictionaries({"source": ODD_TEXTS, "target": ODD_TEXTS}), max_size=2
+    ),
     "file": st.just("a file"),
 }
 CONTENT_TYPES = st.sampled_from(

@@ -16,10 +16,12 @@ from heed.bundle.beside import save_beside
 from heed.bundle.find import MEMORY
 from heed.serve.settings import Limits
 
+PAIRS = [{"source": SENTENCES[0], "target": "Hunde"}]
+
 
 @pytest.fixture
 def client(serve: Serve, en_de: str, de_en: str) -> TestClient:
-    return serve(en_de, de_en, limits=Limits(chars=200, texts=5, alternatives=3))
+    return serve(en_de, de_en, limits=Limits(chars=200, texts=5, alternatives=3, memory_pairs=3))
 
 
 def translate(client: TestClient, **values: Any) -> httpx.Response:
@@ -71,6 +73,22 @@ def test_details_name_the_similarity_of_a_pair(serve: Serve, en_de: str, tmp_pat
     assert plain["text"] != found["text"] and plain["segments"][0]["memory"] == []
 
 
+def test_pairs_of_a_request_are_followed(client: TestClient) -> None:
+    plain = translate(client, details=True).json()["translations"][0]
+    guided = translate(client, memory=PAIRS, details=True).json()["translations"][0]
+    assert guided["text"] == "Hunde" != plain["text"]
+    assert guided["segments"][0]["memory"] == [1.0]
+    for memory in ([], None, [{"source": " ", "target": "a"}, {"source": "a", "target": ""}]):
+        assert translate(client, memory=memory, details=True).json()["translations"] == [plain]
+
+
+def test_half_a_character_in_a_pair_is_refused(client: TestClient) -> None:
+    sent = {"text": "a", "target": "de", "memory": [{"source": "a", "target": "\ud800"}]}
+    answer = client.post("/api/v1/translate", content=json.dumps(sent))
+    assert answer.status_code == 400
+    assert answer.json()["error"]["sentence"] == "memory must be valid Unicode."
+
+
 def test_every_text_of_a_list_has_its_answer(client: TestClient) -> None:
     found = translate(client, text=SENTENCES[:3]).json()["translations"]
     alone = [translate(client, text=text).json()["translations"][0] for text in SENTENCES[:3]]
@@ -100,6 +118,17 @@ def test_options_change_the_search(client: TestClient) -> None:
         ({"options": {"beam_size": "x"}}, 400, "options", "options.beam_size must be a whole"),
         ({"options": {"min_length": 100}}, 400, "options", "min_length must be below"),
         ({"options": []}, 400, "options", "options must be an object."),
+        *(
+            ({"memory": memory}, 400, "memory", "each with the texts source and target.")
+            for memory in ("a", {"source": "a"}, ["a"], [{"source": "a"}], [*PAIRS, {"target": 1}])
+        ),
+        ({"memory": PAIRS * 4}, 413, "memory", "memory must have at most 3 pairs, but has 4."),
+        (
+            {"memory": [{"source": "x" * 100, "target": "y" * 101}]},
+            413,
+            "memory",
+            "memory must have at most 200 characters, but has 201.",
+        ),
     ],
 )
 def test_errors_name_the_field(

@@ -77,6 +77,25 @@ def test_everything_that_decides_a_translation_is_in_its_key() -> None:
     assert Keys("1", CALL).of(Line("a b")) == keys[0]
 
 
+def test_pairs_of_a_request_are_in_its_keys() -> None:
+    """In their order: of pairs with the same source the last counts."""
+    given = [
+        [],
+        [("a", "b")],
+        [("b", "a")],
+        [("a", "b"), ("a", "c")],
+        [("a", "c"), ("a", "b")],
+        [("a", 'b"], ["a", "c')],
+    ]
+    keys = {
+        Keys("1", CALL, pairs).of(line)
+        for pairs in given
+        for line in (Line("a"), Line("a", target_lang="b"))
+    }
+    assert len(keys) == 2 * len(given)
+    assert Keys("1", CALL).of(Line("a")) == Keys("1", CALL, []).of(Line("a"))
+
+
 def test_what_is_drawn_at_random_has_no_key() -> None:
     assert Keys("1", replace(CALL, options=DecodeOptions(sample=True))).of(Line("a")) is None
 

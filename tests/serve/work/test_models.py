@@ -4,18 +4,19 @@ import asyncio
 import logging
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from tests.serve.conftest import SENTENCES, make_model
 
 import heed
-from heed.errors import ConfigError, FormatError
+from heed.errors import ConfigError, DataError, FormatError, HeedError, UsageError
 from heed.serve.refusal import Refusal
 from heed.serve.work import models as models_module
+from heed.serve.work.memories import PairFile
 from heed.serve.work.models import Models, read_models
-from heed.serve.work.versions import Opened, open_version
+from heed.serve.work.versions import Opened, open_version, size_bytes, version_of
 
 
 class Clock:
@@ -33,9 +34,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the models that were read, in order."""
     names: list[str] = []
 
-    def counted(folder: Path, name: str) -> Opened:
+    def counted(folder: Path, name: str, files: Sequence[PairFile]) -> Opened:
         names.append(name)
-        return open_version(folder, name)
+        return open_version(folder, name, files)
 
     monkeypatch.setattr(models_module, "open_version", counted)
     return names
@@ -99,9 +100,9 @@ def test_a_model_is_read_beside_the_event_loop(
 ) -> None:
     gate = threading.Event()
 
-    def slow(folder: Path, name: str) -> Opened:
+    def slow(folder: Path, name: str, files: Sequence[PairFile]) -> Opened:
         gate.wait(10)
-        return open_version(folder, name)
+        return open_version(folder, name, files)
 
     monkeypatch.setattr(models_module, "open_version", slow)
     models = read(folder)
@@ -244,6 +245,77 @@ def test_a_folder_that_changes_all_the_time_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     versions = iter(map(str, range(100)))
-    monkeypatch.setattr("heed.serve.work.versions.version_of", lambda folder: next(versions))
+    monkeypatch.setattr("heed.serve.work.versions.version_of", lambda folder, files: next(versions))
     with pytest.raises(FormatError, match="keeps changing while it is read"):
         open_version(folder, "en-de")
+
+
+async def replaced_once(models: Models) -> None:
+    """Notice the changes of all folders and files."""
+    models.refresh()
+    await settle(models)
+
+
+def test_a_model_follows_its_files_as_they_are_now(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another version of the pairs is another version of the model, so caches tell them apart."""
+    path = tmp_path / "today.csv"
+    path.write_text(f"de,en\nHunde,{SENTENCES[0]}\n")
+    models = read_models([str(folder)], memory_files=[f"en:de={path}"])
+    plain, versions = heed.load(folder)(SENTENCES[0]), []
+
+    async def text() -> str:
+        async with models.use("en-de") as opened:
+            versions.append(opened.version)
+            assert opened.size_bytes == size_bytes(folder) + path_size
+            return opened.translator(SENTENCES[0])
+
+    async def run() -> None:
+        nonlocal path_size
+        assert await text() == "Hunde" != plain
+        path.write_text(f"en,de\n{SENTENCES[0]},Zwei\n")
+        path_size = path.stat().st_size
+        await replaced_once(models)
+        assert await text() == "Zwei"
+        path.rename(tmp_path / "gone")
+        await replaced_once(models)  # the old pairs stay
+        assert await text() == "Zwei"
+
+    path_size = path.stat().st_size
+    with caplog.at_level(logging.INFO):
+        asyncio.run(run())
+    models.close()
+    assert versions[0] != versions[1] == versions[2] != version_of(folder)
+    assert caplog.messages.count(f"{path}: 1 of its pairs guide the model en-de") == 2
+    assert f"model en-de was rejected: {path} cannot be read: No such file" in caplog.text
+
+
+def test_a_model_has_the_pairs_of_its_direction(folder: Path, tmp_path: Path) -> None:
+    back = make_model(tmp_path / "de-en", "de", "en")
+    forth, other = tmp_path / "a.tsv", tmp_path / "b.tsv"
+    forth.write_text(f"{SENTENCES[0]}\tHunde\n")
+    other.write_text(f"{SENTENCES[0]}\tDogs\n")
+    models = read_models([str(folder), back], memory_files=[f"en:de={forth}", f"de:en={other}"])
+    assert models.open("en-de")(SENTENCES[0]) == "Hunde"
+    assert models.open("de-en")(SENTENCES[0]) == "Dogs"
+    models.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("gone.tsv", DataError, r"gone\.tsv cannot be read"),
+        ("pairs.txt", UsageError, r"--memory .*pairs\.txt: name a file of both languages"),
+        ("broken.tmx", DataError, r"broken\.tmx"),
+    ],
+)
+def test_a_file_that_holds_no_pairs_is_refused(
+    folder: Path, tmp_path: Path, name: str, kind: type[HeedError], words: str
+) -> None:
+    for wrong in ("pairs.txt", "broken.tmx"):
+        (tmp_path / wrong).write_text("<tmx>")
+    models = read_models([str(folder)], memory_files=[str(tmp_path / name)])
+    with pytest.raises(kind, match=words):
+        models.open("en-de")
+    models.close()

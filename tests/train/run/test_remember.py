@@ -1,7 +1,7 @@
 """A run stores its training pairs with the model if they help to translate similar sentences."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -173,11 +173,13 @@ def test_the_bonus_with_the_best_chrf_is_taken_if_it_gains(
     assert trial.best == best
 
 
-def prepared(vocab: Vocab, pairs: list[tuple[str, str]], folder: Path) -> Any:
+def prepared(
+    vocab: Vocab, pairs: list[tuple[str, str]], folder: Path, tag: Sequence[int] = ()
+) -> Any:
     """What `memory_of` reads of a corpus."""
     with Store.create(folder / "train.bin", vocab.hash, vocab.hash) as store:
         for src, tgt in pairs:
-            store.add(vocab.encode(src), vocab.encode(tgt))
+            store.add([*tag, *vocab.encode(src)], vocab.encode(tgt))
     train = Store.open(folder / "train.bin", vocab.hash, vocab.hash)
     return SimpleNamespace(src_vocab=vocab, tgt_vocab=vocab, train=train)
 
@@ -188,11 +190,12 @@ def test_of_several_translations_the_most_frequent_is_stored(
     targets = ["eins", "zwei", "drei", "zwei", "eins", "zwei"]
     pairs = [("rot haus", target) for target in targets] + [("blau", "drei"), ("hund", "eins")]
     data = prepared(vocab, pairs, tmp_path)
-    memory = memory_of(data)
+    reader = make_translator(vocab).reader
+    memory = memory_of(data, reader)
     found = {vocab.decode(memory.src(n)): vocab.decode(memory.tgt(n)) for n in range(len(memory))}
     assert found == {"rot haus": "zwei", "blau": "drei", "hund": "eins"}
     monkeypatch.setattr(remember, "MOST_PAIRS", 7)  # the last one is no longer read
-    assert len(memory_of(data)) == 2
+    assert len(memory_of(data, reader)) == 2
 
 
 def test_common_spans_are_stored_as_slots(vocab: Vocab, tmp_path: Path) -> None:
@@ -200,5 +203,40 @@ def test_common_spans_are_stored_as_slots(vocab: Vocab, tmp_path: Path) -> None:
     slotted = with_controls(vocab, SLOT_PIECES)
     data = prepared(slotted, [("rot %s haus 12", "12 suah %s tor")], tmp_path)
     translator = make_translator(slotted)
-    translator.reader.memories = (memory_of(data),)
+    translator.reader.memories = (memory_of(data, translator.reader),)
     assert translator("rot {name} haus 305") == "305 suah {name} tor"
+
+
+@pytest.mark.parametrize("has_slots", [False, True])
+def test_pairs_in_capitals_are_stored_as_lines_in_capitals_are_read(
+    vocab: Vocab, tmp_path: Path, has_slots: bool
+) -> None:
+    """So that they match these lines, and the same words in small letters."""
+    words = with_controls(vocab, SLOT_PIECES) if has_slots else vocab
+    pairs = [
+        ("ROT HAUS BAUM", "MUAB SUAH"),
+        ("ZWEI HUND HAUS", "SUAH"),
+        ("Zwei hund haus", "Dnuh"),
+    ]
+    number = ("BLAU HAUS 12 HUND", "12 DNUH")
+    data = prepared(words, [*pairs, number] if has_slots else pairs, tmp_path)
+    translator = make_translator(words)
+    memory = memory_of(data, translator.reader)
+    assert len(memory) == len(data.train) - 1
+    translator.reader.memories = (memory,)
+    assert translator("ROT HAUS BAUM") == "MUAB SUAH"
+    assert translator("Rot haus baum") == "Muab suah"
+    # A source in usual case goes before the same one in capitals.
+    assert translator(["ZWEI HUND HAUS", "Zwei hund haus"]) == ["DNUH", "Dnuh"]
+    if has_slots:
+        assert translator("BLAU HAUS 305 HUND") == "305 DNUH"
+
+
+def test_a_pair_in_capitals_keeps_the_tag_of_its_language(tmp_path: Path) -> None:
+    tagged = train_vocab(
+        [*lines(60, 0), *map(backwards, lines(60, 0))], size=330, languages=("xx",)
+    )
+    tag = tagged.language_id("xx")
+    data = prepared(tagged, [("ROT HAUS BAUM", "MUAB SUAH")], tmp_path, tag=[tag])
+    memory = memory_of(data, make_translator(tagged, target_langs=("xx",)).reader)
+    assert memory.src(0).tolist() == [tag, *tagged.encode("Rot haus baum")]

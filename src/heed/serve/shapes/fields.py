@@ -23,9 +23,11 @@ Kind = Literal[
     "words",
     "object",
     "objects",
+    "pairs",
     "file",
 ]
-"""`texts`: one or a list. `word`: a name or a code. `words`: a list, or comma-separated."""
+"""`texts`: one or a list. `word`: a name or a code. `words`: a list, or comma-separated. `pairs`:
+texts and their translations."""
 
 MEANINGS: dict[Kind, str] = {
     "text": "text",
@@ -38,6 +40,7 @@ MEANINGS: dict[Kind, str] = {
     "words": "a list of names",
     "object": "an object",
     "objects": "a list of objects",
+    "pairs": "a list of objects, each with the texts source and target",
     "file": "a file",
 }
 _TEXT_KINDS = ("text", "texts")
@@ -171,6 +174,8 @@ def _is_allowed(field: Field, value: Any) -> bool:
 def _require_whole_characters(field: Field, value: Any, style: Style) -> None:
     """Refuse lone surrogates: neither files nor responses can hold them."""
     texts = value if isinstance(value, list) else [value]
+    if field.kind == "pairs":
+        texts = [text for pair in value for text in pair]
     if not all(is_unicode(text) for text in texts if isinstance(text, str)):
         sentence = style.wrong.format(name=field.name, meaning="valid Unicode")
         raise Refusal(400, sentence, code="not_unicode", field=field.name)
@@ -239,6 +244,16 @@ def _objects(value: Any) -> list[dict[str, Any]] | None:
     return None
 
 
+def _pairs(value: Any) -> list[tuple[str, str]] | None:
+    objects = _objects(value)
+    pairs = [
+        (src, tgt)
+        for each in objects or []
+        if isinstance(src := each.get("source"), str) and isinstance(tgt := each.get("target"), str)
+    ]
+    return pairs if objects is not None and len(pairs) == len(objects) else None
+
+
 _CONVERSIONS = {
     "text": _text,
     "texts": _texts,
@@ -250,4 +265,5 @@ _CONVERSIONS = {
     "words": _words,
     "object": _object,
     "objects": _objects,
+    "pairs": _pairs,
 }

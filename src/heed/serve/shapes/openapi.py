@@ -8,7 +8,7 @@ from heed import __version__
 from heed.serve.shapes.body import JSON, MULTIPART, URLENCODED
 from heed.serve.shapes.endpoint import Endpoint
 from heed.serve.shapes.fields import MAX_WORD_CHARS, Field, Kind, example_of
-from heed.serve.shapes.schemas import SHARED, TEXT, record, ref
+from heed.serve.shapes.schemas import SHARED, TEXT, listed, record, ref
 
 _STRINGS = {"type": "array", "items": {"type": "string"}}
 SCHEMAS: Mapping[Kind, Mapping[str, Any]] = {
@@ -22,6 +22,7 @@ SCHEMAS: Mapping[Kind, Mapping[str, Any]] = {
     "words": {"oneOf": [_STRINGS, {"type": "string"}]},
     "object": {"type": "object"},
     "objects": {"type": "array", "items": {"type": "object"}},
+    "pairs": listed(record(source=TEXT, target=TEXT)),
     "file": {"type": "string", "contentMediaType": "application/octet-stream"},
 }
 ERRORS = {
@@ -116,7 +117,7 @@ def _body(endpoint: Endpoint) -> dict[str, Any]:
     kinds = {each.kind for each in endpoint.fields}
     # A form can send only strings, and JSON cannot send files.
     media_types = [MULTIPART] if "file" in kinds else [JSON]
-    if not kinds & {"file", "object", "objects"}:
+    if not kinds & {"file", "object", "objects", "pairs"}:
         media_types.append(URLENCODED)
     content: dict[str, Any] = {media_type: {"schema": schema} for media_type in media_types}
     has_example = all(each.example is not None for each in endpoint.fields if each.is_required)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from itertools import chain
 from typing import Any
 
 from starlette.responses import Response
@@ -96,6 +97,12 @@ TRANSLATE = (
         default={},
         example={"bike": "Rad"},
     ),
+    Field(
+        name="memory",
+        kind="pairs",
+        about="Translated pairs to follow where a sentence is like the source of one.",
+        default=[],
+    ),
     OPTIONS,
     Field(
         name="prefix",
@@ -141,7 +148,9 @@ def request_of(service: Service, values: Mapping[str, Any]) -> Request:
     require_at_most(limits.texts, len(texts), "texts", "text")
     require_at_most(limits.chars, sum(map(len, texts)), "characters", "text")
     require_at_most(limits.alternatives, values["alternatives"], "", "alternatives")
-    prefix = values["prefix"]
+    memory, prefix = values["memory"], values["prefix"]
+    require_at_most(limits.memory_pairs, len(memory), "pairs", "memory")
+    require_at_most(limits.chars, sum(map(len, chain(*memory))), "characters", "memory")
     return Request(
         texts=texts,
         source=values["source"].lower() if values["source"].lower() == AUTO else values["source"],
@@ -156,6 +165,7 @@ def request_of(service: Service, values: Mapping[str, Any]) -> Request:
         protect=None if values["protect"] is None else as_list(values["protect"]),
         localize_numbers=values["localize_numbers"],
         keep_typos=values["keep_typos"],
+        memory=memory,
     )
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import sys
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -66,11 +66,15 @@ class Keys:
     Args:
         version: version of the model.
         call: translation options.
+        pairs: of the request, which guide its translations.
     """
 
-    def __init__(self, version: str, call: Call) -> None:
+    def __init__(self, version: str, call: Call, pairs: Sequence[tuple[str, str]] = ()) -> None:
         self._is_random = call.options.sample
         self._begun = _begun(version, call.options, call.alignment, call.alternatives)
+        if pairs:
+            self._begun = self._begun.copy()
+            self._begun.update(_json(["memory", *pairs]))
 
     def of(self, line: Line) -> bytes | None:
         """The key of a segment; None if its translation is sampled at random."""

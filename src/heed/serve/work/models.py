@@ -16,6 +16,7 @@ from pathlib import Path
 from heed.errors import HeedError
 from heed.serve.refusal import Refusal
 from heed.serve.work.directions import Route, read_routes
+from heed.serve.work.memories import PairFile, pair_files
 from heed.serve.work.versions import Opened, open_version, version_of
 from heed.translate.translator import Translator
 
@@ -33,6 +34,7 @@ class Models:
         routes: the directions; of several models for one direction, the first is preferred.
         memory_bytes: limit for all loaded models, exceeded only if more are in use at once;
             0 = no limit.
+        files: maps the name of a model to the pairs that guide it.
         clock: seconds, for tests.
     """
 
@@ -42,11 +44,13 @@ class Models:
         routes: Sequence[Route],
         *,
         memory_bytes: int = 0,
+        files: Mapping[str, Sequence[PairFile]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.routes = tuple(routes)
         self.folders = dict(folders)
         self._memory_bytes = memory_bytes
+        self._files = dict(files or {})
         self._clock = clock
         self._open: dict[str, Opened] = {}  # the most recently used one is last
         self._n_users: Counter[str] = Counter()
@@ -125,7 +129,7 @@ class Models:
 
     def _read(self, name: str) -> Opened:
         try:
-            opened = open_version(self.folders[name], name)
+            opened = self._open_version(name)
         except Exception as error:
             log.error("the model %s cannot be read: %s", name, error)
             raise
@@ -138,6 +142,9 @@ class Models:
         finally:
             with self._lock:
                 del self._opening[name]
+
+    def _open_version(self, name: str) -> Opened:
+        return open_version(self.folders[name], name, self._files.get(name, ()))
 
     def _make_room(self, newest: str = "") -> None:
         """Unload models that are not in use, the least recently used first, until all fit."""
@@ -162,10 +169,10 @@ class Models:
         version = ""
         try:
             old = self._open.get(name)
-            version = version_of(self.folders[name])
+            version = version_of(self.folders[name], self._files.get(name, ()))
             if old is None or version in (old.version, self._refused.get(name)):
                 return
-            opened = open_version(self.folders[name], name)
+            opened = self._open_version(name)
             opened.require_same_languages(old)
         except (HeedError, OSError) as error:
             if self._refused.get(name) != version:
@@ -204,16 +211,21 @@ class Use:
         self._models._end_use(self._name)
 
 
-def read_models(names: Sequence[str], *, memory_mb: int = 0) -> Models:
+def read_models(
+    names: Sequence[str], *, memory_mb: int = 0, memory_files: Sequence[str] = ()
+) -> Models:
     """The models of these folders, none of them loaded yet.
 
     Args:
         names: folders of models or runs.
         memory_mb: limit for all loaded models; 0 = no limit.
+        memory_files: pairs that guide them, as `pair_files` reads them.
 
     Raises:
         FormatError: a folder holds no model, or its description is damaged.
-        ConfigError: a model is not a translator, or does not state its languages.
+        ConfigError: a model is not a translator, or does not state its languages; the direction of
+            pairs is not clear.
     """
     folders, routes = read_routes(names)
-    return Models(folders, routes, memory_bytes=memory_mb << 20)
+    files = pair_files(memory_files, routes)
+    return Models(folders, routes, memory_bytes=memory_mb << 20, files=files)

@@ -1,6 +1,7 @@
 """`Translating`: the segments of one request, from the cache or from the search threads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -12,8 +13,9 @@ from heed.serve.work.job import Call, Job, Segment
 from heed.serve.work.results import Results
 from heed.serve.work.scheduler import Scheduler
 from heed.serve.work.versions import Opened
-from heed.translate.lines import Line, require_room
+from heed.translate.lines import Line, LineReader, require_room
 from heed.translate.parts import Chunk
+from heed.translate.remember import add_pairs
 from heed.translate.result import Translation
 
 InWork: TypeAlias = "WeakValueDictionary[bytes, Segment]"
@@ -71,13 +73,21 @@ class Translating:
         model: the model that translates them.
         call: translation options.
         lines: the segments, by their numbers in the request; the number seeds random sampling.
+        pairs: sources and translations of the request, which guide its translations.
     """
 
-    def __init__(self, model: Opened, call: Call, lines: Mapping[int, Line]) -> None:
+    def __init__(
+        self,
+        model: Opened,
+        call: Call,
+        lines: Mapping[int, Line],
+        pairs: Sequence[tuple[str, str]] = (),
+    ) -> None:
         self._call = call
         self._lines = lines
+        self._pairs = pairs
         self._reader = model.translator.reader
-        keys = Keys(model.version, call)
+        keys = Keys(model.version, call, pairs)
         self._keys = {number: keys.of(line) for number, line in lines.items()}
         first: dict[object, int] = {}
         self._first = {
@@ -104,16 +114,24 @@ class Translating:
         Raises:
             DataError: a prefix is too long.
         """
-        tag = self._reader.tag(None)
-        for number in self._distinct:
-            if number in self._known:
-                continue
-            chunks = self._reader.parts(self._lines[number], number, tag)
+        wanted = [number for number in self._distinct if number not in self._known]
+        reader, tag = self._guided(wanted), self._reader.tag(None)
+        for number in wanted:
+            chunks = reader.parts(self._lines[number], number, tag)
             require_room(chunks, number, self._call.options.max_length)
             if chunks:
                 self._chunks[number] = chunks
             else:
                 self._known[number] = Translation(text="", status="empty")
+
+    def _guided(self, numbers: Sequence[int]) -> LineReader:
+        """A reader of these segments, which follows the pairs of the request."""
+        if not (self._pairs and numbers):
+            return self._reader
+        reader = copy(self._reader)
+        for lang in dict.fromkeys(self._lines[number].target_lang for number in numbers):
+            add_pairs(reader, self._pairs, target_lang=lang)
+        return reader
 
     def start(self, scheduler: Scheduler, in_work: InWork, *, timeout_s: float) -> None:
         """Queue these segments, unless they are being searched already. In the event loop.

@@ -16,12 +16,12 @@ from heed.text.protection.pattern import Pattern
 # begin a word are none: `%1custom`.
 _FLAGS = r"(?:-(?=\d)|[+0#'])*+(?:\*|\d{1,3})?(?:\.(?:\*|\d{1,3}))?(?:hh|ll|[hlLqjzt])?"
 _PRINTF = re.compile(
-    rf"(?<![\d%])%(?:(?:\d{{1,2}}\$|\(\w{{1,60}}\)|<\w{{1,60}}>)?{_FLAGS}"
+    rf"(?=[%~])(?:(?<![\d%])%(?:(?:\d{{1,2}}\$|\(\w{{1,60}}\)|<\w{{1,60}}>)?{_FLAGS}"
     r"(?:[dsuxXfF@]|[ciopaAeEgG](?![A-Za-z]))"
     r"|[A-Z][A-Z_]{2,}\d*|[a-z]\w{0,40}%|L?\d{1,2}(?![.,]?\d)|n(?![A-Za-z])"
     r"|[BbHIjmMpSUwWyYZ](?![A-Za-z])|%)"
     r"|(?<=\d)%[ds](?![A-Za-z])|(?<=\d)%%"
-    r"|~%|(?<![A-Za-z\d~])~[asd](?![A-Za-z])"
+    r"|~%|(?<![A-Za-z\d~])~[asd](?![A-Za-z]))"
 )
 _BRACES = re.compile(
     r"\{\{\{[^{}]*+\}\}\}|\{\{[^{}]*+\}\}|\{%(?:[^{}%]|%(?!\}))*+%\}"

@@ -46,10 +46,12 @@ _DIGITS = (
 _START = rf"(?<!{LETTER})(?<!\d)(?<!\d[.,:'\u2019/x×\-])"
 # A telephone number with its country is one number, `+1 000 000` is another.
 _TELEPHONE = r"\+(?!\d{1,3}(?: \d{3})++(?!\d))\d{1,3}(?:[ \-./]\(?\d++\)?(?:\d++)?){2,8}"
+# The first character of a number: looking at it first saves almost half of the time.
+_FIRST = r"[+\-\u2212\u00b1.,$€£¥₹₩₽₺₴₫฿₪₦A-Z\d]"
 _NUMBER = re.compile(
-    rf"{_START}{_TELEPHONE}(?!{LETTER})"
-    rf"|{_START}(?:{_SIGN}?(?:{CURRENCY}|(?:{_CODES})(?=[ \u00a0]))[ \u00a0]?)?{_SIGN}?{_DIGITS}"
-    rf"(?:[ \u00a0\u202f]?{UNIT}|(?!{LETTER}))"
+    rf"(?={_FIRST}){_START}(?:{_TELEPHONE}(?!{LETTER})"
+    rf"|(?:{_SIGN}?(?:{CURRENCY}|(?:{_CODES})(?=[ \u00a0]))[ \u00a0]?)?{_SIGN}?{_DIGITS}"
+    rf"(?:[ \u00a0\u202f]?{UNIT}|(?!{LETTER})))"
 )
 _COUNT = re.compile(
     rf"(?<![^\s(\"'„“‚‘«»¿¡])(?<![$€£¥₹₩₽₺₴₫฿₪₦][ \u00a0])(?<!(?:{_CODES})[ \u00a0])"

@@ -5,17 +5,25 @@ A run asks this at its end, and stores them if so. `heed.text.memory` finds simi
 """
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+
+import numpy as np
 
 from heed.data.prepared import Prepared
 from heed.data.readers import Pair
 from heed.evaluate.counts import count_bleu, count_chrf, reading_here
+from heed.text.capitals import is_in_capitals
 from heed.text.memory import BONUSES, MOST_PAIRS, TranslationMemory
 from heed.train.epochs.slots import with_slots
 from heed.train.run.calibrate import load_quickly
+from heed.train.step.trainer import EpochPairs
 from heed.train.tasks.translation import MOST_TRIED, n_tried_after
-from heed.translate.lines import Line
+from heed.translate.lines import Line, LineReader
+from heed.translate.remember import pair_ids
 from heed.translate.translator import Translator
 
 LEAST_TRIED = 20
@@ -72,8 +80,8 @@ def helpful_memory(
         The memory, or None, and what was found, as a sentence; "" if there are too few similar
         development sentences to tell.
     """
-    memory = memory_of(data)
     translator = load_quickly(model, threads)
+    memory = memory_of(data, translator.reader)
     found = try_memory(translator, memory, data.dev, n_tried_after(time_s))
     if found is None:
         return None, ""
@@ -87,18 +95,62 @@ def helpful_memory(
     )
 
 
-def memory_of(data: Prepared) -> TranslationMemory:
+def memory_of(data: Prepared, reader: LineReader) -> TranslationMemory:
     """The first `MOST_PAIRS` training pairs, with slots for their common spans.
 
     Of several translations of a source it holds the most frequent one.
+
+    Args:
+        data: the corpus.
+        reader: of the model; pairs in capitals are stored as it reads them.
     """
     pairs = with_slots(data.train, data.src_vocab, data.tgt_vocab)
+    numbers = range(min(len(data.train), MOST_PAIRS))
+    in_capitals = _read_in_capitals(data, pairs, numbers, reader)
     translations: dict[tuple[int, ...], Counter[tuple[int, ...]]] = {}
-    for number in range(min(len(data.train), MOST_PAIRS)):
-        src, tgt = (tuple(side(number).tolist()) for side in (pairs.src, pairs.tgt))
-        translations.setdefault(src, Counter())[tgt] += 1
+    for number in numbers:
+        if number not in in_capitals:
+            src, tgt = (tuple(side(number).tolist()) for side in (pairs.src, pairs.tgt))
+            translations.setdefault(src, Counter())[tgt] += 1
     usual = ((src, found.most_common(1)[0][0]) for src, found in translations.items())
-    return TranslationMemory.of(usual, (data.src_vocab.size, data.tgt_vocab.size))
+    # A source in usual case goes before the same one in capitals.
+    stored: Iterable[tuple[Sequence[int], Sequence[int]]] = chain(in_capitals.values(), usual)
+    return TranslationMemory.of(stored, (data.src_vocab.size, data.tgt_vocab.size))
+
+
+def _read_in_capitals(
+    data: Prepared, pairs: EpochPairs, numbers: Iterable[int], reader: LineReader
+) -> dict[int, tuple[list[int], list[int]]]:
+    """The ids of the pairs in capitals, as a model reads and writes them: in small letters.
+
+    Args:
+        data: the corpus.
+        pairs: its pairs with slots, whose letters do not count.
+        numbers: of the pairs to read.
+        reader: of the model.
+    """
+    src_vocab, tgt_vocab, reader = data.src_vocab, data.tgt_vocab, copy(reader)
+    reader.memories = ()
+    is_small = np.array([_is_small(piece) for piece in src_vocab.pieces(range(src_vocab.size))])
+    found = {}
+    for number in numbers:
+        src = pairs.src(number)
+        # Decoding takes ten times as long as looking at the pieces.
+        if is_small[src].any() or not is_in_capitals(src_vocab.decode(src)):
+            continue
+        src, tgt = data.train.src(number), data.train.tgt(number)
+        tag = [id for id in src[:1].tolist() if src_vocab.is_control(id)]
+        src_ids, tgt_ids, is_lowered = pair_ids(
+            reader, src_vocab.decode(src), tgt_vocab.decode(tgt), tag
+        )
+        if is_lowered:
+            found[number] = src_ids, tgt_ids
+    return found
+
+
+def _is_small(piece: str) -> bool:
+    """Whether a piece has a small letter; bytes and control pieces are spelled `<…>`."""
+    return piece != piece.upper() and not piece.startswith("<")
 
 
 def try_memory(
