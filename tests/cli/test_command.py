@@ -154,6 +154,25 @@ def test_a_variable_holds_one_value_on_each_line(
     assert values("--src", "d e")["src"] == ("d e",)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "flag"),
+    [
+        (["--port", "1", "--port", "1"], "--port"),
+        (["--port", "--port=2"], "--port"),
+        (["--kind", "one", "x", "--kind"], "--kind"),
+        (["-m", "a", "--model", "b"], "--model"),
+        (["--length_penalty", "1", "--length-penalty", "2"], "--length-penalty"),
+    ],
+)
+def test_a_flag_of_one_value_may_be_given_once(arguments: list[str], flag: str) -> None:
+    with pytest.raises(click.UsageError, match=f"^{flag} takes one value, but is given more than"):
+        values(*arguments)
+
+
+def test_a_repeatable_flag_and_a_switch_may_be_given_twice() -> None:
+    assert values("--src", "a", "--src", "a", "-q", "-q")["src"] == ("a", "a")
+
+
 def test_every_option_of_ours_stands_in_a_group() -> None:
     assert all(isinstance(param, Option) for _, _, param, flag in FLAGS if flag != "--help")
 

@@ -3,13 +3,15 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from heed.bundle.beside import save_beside
-from heed.bundle.bundle import load_bundle
+from heed.bundle.bundle import load_bundle, save_bundle
 from heed.bundle.find import MEMORY
 from heed.text.memory import TranslationMemory
 from heed.translate.translator import load
@@ -267,3 +269,27 @@ def test_the_teacher_translates_without_its_memory(
     told = [path.read_bytes() for path in (out / "teacher").rglob("*") if path.is_file()]
     assert any(source.encode() in data for data in told)
     assert not any(b"xyzzy" in data for data in told)
+
+
+def test_several_teachers_translate_together(
+    call: Callable[..., Any], teacher: Path, tmp_path: Path
+) -> None:
+    """The student's pairs are those of the ensemble, and a change of teachers is noticed."""
+    read, other = load_bundle(teacher), tmp_path / "other"
+    random = np.random.default_rng(1)
+    weights = {n: w + random.normal(0, 0.2, w.shape) for n, w in read.weights.items()}
+    save_bundle(other, replace(read, weights={n: w.astype(np.float32) for n, w in weights.items()}))
+    out = tmp_path / "student"
+    asked = ("distill", str(teacher), "--out", str(out), "--max-steps", "2", "-b", "1", *TINY)
+    code, _, err = call(*asked, "--with", str(other))
+    assert code == 0, err
+    files = sorted((out / "teacher").glob("train.*"))
+    told = {tuple(path.read_text(encoding="utf-8").splitlines()) for path in files}
+    (sources,) = [lines for lines in told if "The cat sees the dog." in lines]
+    (targets,) = told - {sources}
+    together = load([teacher, other], memory=False)
+    assert list(targets) == together(list(sources), beam_size=1)
+    assert list(targets) != load(teacher, memory=False)(list(sources), beam_size=1)
+    code, _, err = call(*asked)
+    assert code == 1
+    assert "teacher 2" in err

@@ -59,8 +59,11 @@ def test_text_of_any_locale_is_read_as_utf_8(call: Callable[..., Any], model: st
 
 def test_align_refuses_a_layer_that_is_not_there(call: Callable[..., Any], model: str) -> None:
     code, _, err = call("align", "-m", model, "A", "B", "--layer", "7")
-    assert code == 1
-    assert "layer must lie between -1 and 0, but is 7." in err
+    assert code == 2
+    assert err == "heed: --layer must lie between -1 and 0, but is 7.\n"
+    code, _, err = call("align", "-m", model, "A", "B", "--head", "9")
+    assert code == 2
+    assert err == "heed: --head must lie between 0 and 1, but is 9.\n"
 
 
 @pytest.mark.parametrize("command", ["choose-heads", "calibrate"])

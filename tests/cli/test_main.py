@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from heed.cli.command import Session
 from heed.cli.main import COMMANDS, explain, run
 from heed.errors import DataError, UsageError
 
+ROOT = Path(__file__).resolve().parents[2]
 NAMES = [name for group in COMMANDS.values() for name in group]
 
 
@@ -169,6 +171,27 @@ def test_ctrl_c_exits_130_quietly(
     monkeypatch.setattr(main_module.heed, "invoke", interrupted)
     assert run(["doctor"]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+def test_ctrl_c_during_the_imports_exits_130_quietly() -> None:
+    # An import hook raises the interrupt at the first import of the command line.
+    program = (
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'heed.cli.main':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from heed.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_the_installed_program_and_the_module_start_alike() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["scripts"] == {"heed": "heed.__main__:main"}
 
 
 def test_a_full_disk_behind_standard_output_is_named() -> None:

@@ -86,6 +86,19 @@ def test_what_is_dumped_is_read_again(
     assert call("serve", "--config", str(tmp_path / "again.toml"), "--dump-config")[1] == out
 
 
+def test_files_of_pairs_are_a_setting(
+    dump: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "serve.toml"
+    file.write_text('[memory]\nfiles = ["a.tsv"]\n')
+    assert dump()["memory"]["files"] == []
+    assert dump("--config", str(file))["memory"]["files"] == ["a.tsv"]
+    monkeypatch.setenv("HEED_SERVE_MEMORY", "b c.tsv\nen:de=d.tmx")
+    assert dump("--config", str(file))["memory"]["files"] == ["b c.tsv", "en:de=d.tmx"]
+    found = dump("--memory", "e.csv", "--memory", "de:en=f.tsv")["memory"]["files"]
+    assert found == ["e.csv", "de:en=f.tsv"]
+
+
 def test_models_of_a_file_are_relative_to_it(call: Call, tmp_path: Path) -> None:
     (tmp_path / "conf" / "model").mkdir(parents=True)
     file = tmp_path / "conf" / "serve.toml"
@@ -125,6 +138,42 @@ def test_files_that_are_wrong_are_refused(
     code, _, err = call("serve", "--config", str(file), "--port", "1")
     assert code == 1
     assert words in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--timeout", "0"], "--timeout, in seconds, must be a number from 0.1 to 86400, but is 0"),
+        (["--timeout", "soon"], "invalid value for '--timeout': a duration is written like 90s"),
+        (["--per-minute", "2000000000"], "--per-minute must be a whole number from 0 to"),
+        (["--certificate", "no.pem"], "--private-key is missing: HTTPS needs a certificate and"),
+        (["--private-key", "no.pem"], "--certificate is missing: HTTPS needs a certificate and"),
+        (
+            ["--certificate", "no.pem", "--private-key", "no.key"],
+            "--certificate no.pem: No such file",
+        ),
+        (["--host", "no such host"], "--host no such host is not an address"),
+    ],
+)
+def test_a_wrong_value_of_a_flag_is_named_by_the_flag(
+    call: Call, model: str, arguments: list[str], words: str
+) -> None:
+    code, _, err = call("serve", model, *arguments)
+    assert code == 2
+    assert err.startswith(f"heed: {words}")
+
+
+def test_a_wrong_value_of_the_file_is_named_by_its_setting(
+    call: Call, model: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "serve.toml"
+    file.write_text('[work]\ntimeout_s = 0\n[listen]\ncertificate = "no.pem"\n')
+    code, _, err = call("serve", model, "--config", str(file), "--port", "1")
+    assert code == 1
+    assert f"  {file}: work.timeout_s must be a number from 0.1" in err
+    assert f"  {file}: listen.key is missing: HTTPS needs" in err
+    code, _, err = call("serve", model, "--config", str(file), "--timeout", "2d")
+    assert "  --timeout, in seconds, must be a number from 0.1" in err
 
 
 def test_without_a_model_it_asks_for_one(call: Call) -> None:

@@ -94,7 +94,7 @@ def test_the_end_of_the_training_is_marked(
         (["--word", "city"], "Give --word and --text together"),
         (["--out", "table.txt"], "--out must end with .svg, .png, .pdf, .csv, but is table.txt."),
         (["--position", "3", "--out", "a.png"], "--out must end with .csv for a list of numbers"),
-        (["--position", "300"], "position must be from 0 to 99, but is 300."),
+        (["--position", "300"], "heed: --position must be from 0 to 99, but is 300."),
         (["--kind", "absolute", "--wavelengths"], "absolute positions are not waves"),
         (["--text", "a b", "--word", "c"], "'c' must be one of the tokens, which are a b."),
         (["-m", "run", "--kind", "alibi"], "--kind is for a table without a model: leave it out."),

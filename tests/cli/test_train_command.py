@@ -14,6 +14,7 @@ import pytest
 from heed.cli.corpus import CorpusFlags, corpus_from, language_of
 from heed.cli.progress import Display
 from heed.cli.train import settings_from
+from heed.disk.files import is_locked
 from heed.errors import ConfigError, UsageError
 from heed.train.step.train_step import StepResult, train_step
 
@@ -77,6 +78,22 @@ def test_the_same_command_trains_then_says_it_is_finished(
     code, _, err = call(*command, "model.d_ff=32")
     assert code == 1
     assert "model.d_ff" in err
+
+
+def test_the_heads_are_stored_while_the_run_is_locked(
+    call: Callable[..., Any], corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[bool] = []
+    choosing = "heed.explain.attention.choice.choose_after_training"
+    monkeypatch.setattr(choosing, lambda run: held.append(is_locked(run)))
+    command = ["train", "--src", f"{corpus}/x.en", "--tgt", f"{corpus}/x.de", "--threads", "1"]
+    command += ["--out", str(tmp_path / "run"), "--vocab-size", "330", *TINY]
+    for max_steps in ("1", "2"):  # the finished run is continued
+        code, _, err = call(*command, "--max-steps", max_steps)
+        assert code == 0, err
+    assert held == [True, True]
+    assert call(*command, "--max-steps", "2")[0] == 0
+    assert held == [True, True]
 
 
 def test_a_folder_with_other_files_is_left_as_it_is(
@@ -395,8 +412,9 @@ def test_a_folder_is_a_corpus_and_what_is_made_of_it_is_said(tmp_path: Path) -> 
 def test_what_cannot_be_a_language_is_refused_before_a_file_is_opened(
     call: Callable[..., Any], tmp_path: Path, flag: str, files: list[str]
 ) -> None:
-    languages = ["--source-lang", "en", "--target-lang", "de", flag, "a\tb"]
-    code, _, err = call("train", *files, *languages, "--out", str(tmp_path / "run"))
+    languages = {"--source-lang": "en", "--target-lang": "de", flag: "a\tb"}
+    typed = [word for pair in languages.items() for word in pair]
+    code, _, err = call("train", *files, *typed, "--out", str(tmp_path / "run"))
     assert code == 1
     assert "a language code, such as de or pt-BR, must start with a letter" in err
     assert "but is 'a\\tb'." in err

@@ -464,14 +464,19 @@ def test_a_bad_byte_does_not_end_a_session_of_somebody_who_types(model: str) -> 
 
 
 @pytest.mark.parametrize(
-    "inputs", [["-i", "x.txt"], ["--prefix", "x.txt", "-i", "y.txt"], ["-i", "y.txt", "-o", "M"]]
+    "files",
+    [
+        ["-o", "again", "-i", "x.txt"],
+        ["-o", "again", "--prefix", "x.txt", "-i", "y.txt"],
+        ["-o", "M", "-i", "y.txt"],
+    ],
 )
 def test_an_output_that_is_read_is_refused_and_nothing_is_emptied(
     call: Callable[..., Any],
     model: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    inputs: list[str],
+    files: list[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("x.txt", "y.txt"):
@@ -479,8 +484,8 @@ def test_an_output_that_is_read_is_refused_and_nothing_is_emptied(
     (tmp_path / "again").hardlink_to("x.txt")
     weights = Path(model) / "model.safetensors"
     before = weights.read_bytes()
-    inputs = [str(weights) if each == "M" else each for each in inputs]
-    code, out, err = call("translate", "-m", model, "-o", "again", *inputs)
+    files = [str(weights) if each == "M" else each for each in files]
+    code, out, err = call("translate", "-m", model, *files)
     assert (code, out) == (2, "")
     assert "are the same file: it would be overwritten while it is read. Write to another" in err
     assert (tmp_path / "x.txt").read_text() == "A man.\n"

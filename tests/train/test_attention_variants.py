@@ -113,7 +113,7 @@ def test_a_language_model_and_a_classifier_have_it_too(
     attention: str, tmp_path: Path, call: Call
 ) -> None:
     (tmp_path / "text").write_text("the dog sees a house\n" * 40, encoding="utf-8")
-    (tmp_path / "labels").write_text("a\tthe dog\nb\ta house\n" * 20, encoding="utf-8")
+    (tmp_path / "labels").write_text("a\tthe dog\nb\ta house\nb\tthe sea\n" * 20, "utf-8")
     sizes = {**SIZES, "n_layers": 1, **ATTENTIONS[attention]}
     shape = [f"model.{name}={value}" for name, value in sizes.items()]
     steps = ["training.max_steps=3", "tokenizer.kind=char", *shape]

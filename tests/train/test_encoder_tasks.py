@@ -273,12 +273,53 @@ def test_every_label_is_learned_where_heed_draws_the_development_set(
         seed=1,
     )
     assert len(found.labels) == 22
-    assert (found.report["train"], found.report["dev"]) == (234, 26)
+    # Each review occurs eight times, and stays on one side: three of them are below a tenth.
+    assert (found.report["train"], found.report["dev"]) == (236, 24)
 
 
-def test_labels_of_one_text_each_leave_none_for_development(tmp_path: Path) -> None:
+def drawn_split(table: Path, out: Path, seed: int = 1) -> tuple[list[str], list[str]]:
+    """The texts that heed learns from, and those that it draws for development."""
+    found = prepare_labeled(
+        Corpus(labeled=(str(table),)),
+        out,
+        config=TextConfig(),
+        tokenizer=TokenizerConfig(kind="char"),
+        seed=seed,
+    )
+    train, dev = (
+        [found.src_vocab.decode(store.src(place).tolist()) for place in range(len(store))]
+        for store in (found.train, found.dev_text)
+    )
+    return train, dev
+
+
+def test_equal_texts_are_on_one_side_of_the_drawn_split(tmp_path: Path) -> None:
     table = tmp_path / "table.tsv"
-    table.write_text("".join(f"L{n}\tsome text {n}\n" for n in range(5)), encoding="utf-8")
+    rows = [(f"L{n % 2}", f"text {n // 3}") for n in range(90)]  # each text three times
+    rows += [("L0", "Text 0!"), *[("L1", "the same")] * 60]
+    table.write_text("".join(f"{label}\t{text}\n" for label, text in rows), encoding="utf-8")
+    sides = [drawn_split(table, tmp_path / str(seed), seed) for seed in range(5)]
+    for train, dev in sides:
+        same = [{text.lower().strip("!") for text in texts} for texts in (train, dev)]
+        assert not same[0] & same[1]
+        assert 1 <= len(dev) <= 15  # a tenth of 151
+        assert sorted([*train, *dev]) == sorted(text for _, text in rows)
+    assert drawn_split(table, tmp_path / "again", 0) == sides[0]
+    assert len({tuple(dev) for _, dev in sides}) > 1
+
+
+def test_a_drawn_split_of_different_texts_stays_as_it_was(tmp_path: Path) -> None:
+    table = tmp_path / "table.tsv"
+    table.write_text("".join(f"L{n % 2}\ttext {n}\n" for n in range(40)), encoding="utf-8")
+    # As drawn before equal texts stayed together: interrupted runs prepare the same again.
+    assert drawn_split(table, tmp_path / "data")[1] == ["text 2", "text 3", "text 11", "text 25"]
+
+
+@pytest.mark.parametrize("times", [1, 9])
+def test_labels_of_one_text_each_leave_none_for_development(tmp_path: Path, times: int) -> None:
+    table = tmp_path / "table.tsv"
+    rows = "".join(f"L{n}\tsome text {n}\n" for n in range(5))
+    table.write_text(rows * times, encoding="utf-8")
     with pytest.raises(DataError, match="one text for each label, .* --dev-labeled FILE"):
         run_training(
             settings("classify", 2),

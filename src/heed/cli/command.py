@@ -7,8 +7,10 @@ codes.
 import itertools
 import math
 import os
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import wraps
@@ -18,7 +20,7 @@ import click
 from click.core import ParameterSource
 
 from heed.cli.terminal import echo
-from heed.errors import ConfigError
+from heed.errors import ConfigError, DataError, UsageError
 from heed.machine.threads import count_cores, too_many_threads
 
 Decorator = Callable[..., Any]
@@ -168,8 +170,25 @@ class Command(click.Command):
         self.params += [_debug_option(), _quiet_option()]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; the next one is an optional value only if it can be one."""
-        return super().parse_args(ctx, list(self._with_bare_values(args)))
+        """Read the arguments; the next one is an optional value only if it can be one.
+
+        Raises:
+            UsageError: an option of one value is given more than once; names its flag.
+        """
+        args = list(self._with_bare_values(args))
+        rest = super().parse_args(ctx, [*args])  # click empties the list
+        if not ctx.resilient_parsing:
+            self._require_once(ctx, args)
+        return rest
+
+    def _require_once(self, ctx: click.Context, args: list[str]) -> None:
+        _, _, given = self.make_parser(ctx).parse_args(args)
+        for param, count in Counter(given).items():
+            takes_one = isinstance(param, Option) and not (param.is_flag or param.multiple)
+            if takes_one and count > 1:
+                raise click.UsageError(
+                    f"{long_flag(param)} takes one value, but is given more than once", ctx
+                )
 
     def _with_bare_values(self, args: list[str]) -> Iterator[str]:
         optional = {
@@ -297,6 +316,47 @@ def as_one(kind: type[Any], name: str) -> Decorator:
         return call
 
     return decorate
+
+
+def naming_flags(settings: Mapping[str, str]) -> Decorator:
+    """Make an error about a setting name the flag that set it, or that would set a missing one.
+
+    Args:
+        settings: maps the parameter of a flag to the setting, as messages name it.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def call(*args: Any, **values: Any) -> Any:
+            try:
+                return function(*args, **values)
+            except (ConfigError, DataError) as error:
+                words = _with_flags(str(error), settings)
+                if words == str(error):
+                    raise
+                raise UsageError(words) from error
+
+        return call
+
+    return decorate
+
+
+def _with_flags(words: str, settings: Mapping[str, str]) -> str:
+    """A message in which flags stand for their settings."""
+    ctx = click.get_current_context()
+    typed = typed_flags(ctx)
+    for param in ctx.command.params:
+        if (name := param.name or "") not in settings:
+            continue
+        flag, setting = long_flag(param), re.escape(settings[name])
+        if name not in typed:
+            words = re.sub(rf"(?m)^( *){setting}(?= is missing)", rf"\1{flag}", words)
+            continue
+        value = re.escape(str(ctx.params[name]))
+        words = re.sub(rf"\b{setting}(?= {value}[ :])", flag, words)
+        unit = ", in seconds," if setting.endswith("_s") else ""
+        words = re.sub(rf"\b{setting}(?= must\b)", flag + unit, words)
+    return words
 
 
 def check_duration(_: click.Context, param: click.Parameter, value: str | None) -> str | None:

@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, Threads, check_duration, command, options, typed_flags
+from heed.cli.command import (
+    Session,
+    Threads,
+    check_duration,
+    command,
+    naming_flags,
+    options,
+    typed_flags,
+)
 from heed.cli.look import draw
 from heed.cli.streams import open_output
 from heed.cli.terminal import echo
-from heed.cli.train import naming_flags
+from heed.cli.train import SETTINGS as FLAG_SETTINGS
 from heed.demo.inflection import LANGUAGES
 from heed.errors import UsageError
 
@@ -91,7 +99,7 @@ heed demo --write-text demo.en
 )
 @option("--language", LANGUAGES, "Language of that text.", default="en")
 @click.pass_obj
-@naming_flags
+@naming_flags(FLAG_SETTINGS)
 def demo(
     session: Session,
     /,

@@ -14,11 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, Threads, as_one, check_duration, command, options
+from heed.cli.command import (
+    Session,
+    Threads,
+    as_one,
+    check_duration,
+    command,
+    naming_flags,
+    options,
+)
 from heed.cli.models import find_model
 from heed.cli.stopping import stop_signals
 from heed.cli.terminal import echo
-from heed.cli.train import OVERRIDE, finish, naming_flags, start
+from heed.cli.train import OVERRIDE, SETTINGS, choose_heads, finish, start
 from heed.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,6 +36,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 heed distill run/ --out student/ --time 30m
 heed distill run/ --src more.en --out student/ --time 2h
+heed distill run/ --with run2/ --with run3/ --out student/ --time 2h
 heed distill run/ --out student/ --time 30m --preset tiny training.learning_rate=0.002
 """
 
@@ -38,6 +47,7 @@ class DistillFlags:
 
     Attributes:
         src: files to translate instead of the teacher's own corpus.
+        beside: models that translate together with the teacher.
         dev_src: source lines of the development set.
         dev_tgt: their translations.
         target_lang: the only target language; None = all of the teacher's.
@@ -51,6 +61,7 @@ class DistillFlags:
     """
 
     src: tuple[str, ...]
+    beside: tuple[str, ...]
     dev_src: tuple[str, ...]
     dev_tgt: tuple[str, ...]
     target_lang: str | None
@@ -100,6 +111,13 @@ model_option = options("Model")
 @run_option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
 @run_option("--device", str, "auto, cpu or cuda.", default="auto")
 @model_option(
+    "--with beside",
+    str,
+    "Another model, which translates together with TEACHER; may be given several times.",
+    multiple=True,
+    metavar="DIR|NAME",
+)
+@model_option(
     "--preset",
     ("student", "tiny", "small", "base", "big"),
     "Size of the student; default: the teacher's, with two thirds of its decoder layers.",
@@ -108,7 +126,7 @@ model_option = options("Model")
     "-b --beam-size", click.IntRange(1, 64), "Beam size of the teacher's search.", default=5
 )
 @click.pass_obj
-@naming_flags
+@naming_flags(SETTINGS)
 @as_one(DistillFlags, "flags")
 def distill(
     session: Session,
@@ -157,7 +175,7 @@ def distill(
             "choice, give pairs with --dev-src and --dev-tgt."
         )
     sitting = replace(session, started_at=time.monotonic()) if is_new else session
-    outcome, stop_signal = start(sitting, asked, lesson.corpus, out)
+    outcome, stop_signal = start(sitting, asked, lesson.corpus, out, at_end=choose_heads)
     if outcome.is_finished:
         _compare(lesson, run, flags)
     finish(session, outcome, out, stop_signal)
@@ -220,7 +238,8 @@ def _lesson(
     from heed.train.recipe.recipe import draft
     from heed.translate.translator import load
 
-    choices = {"beam size": flags.beam_size, "target language": flags.target_lang}
+    beside = [find_model(name) for name in flags.beside]
+    choices = _choices(flags, beside)
     wanted = made_from(teacher, flags.src, flags.dev, **choices)
     require_own(out)
     lesson_files = (f"{TEACHER}/{name}" for name in OWN_FILES)
@@ -230,7 +249,8 @@ def _lesson(
         if lesson := recall(out, wanted):
             return lesson, False
         # Without its memory, which would answer with the training pairs themselves.
-        translator = load(teacher, device=flags.device, threads=flags.threads, memory=False)
+        teachers = [teacher, *beside]
+        translator = load(teachers, device=flags.device, threads=flags.threads, memory=False)
         config = draft(asked).data
         sources = find_sources(teacher, translator, flags.src, flags.dev, flags.target_lang, config)
         held.enter_context(lock(out))  # makes the folder: an error above leaves none
@@ -254,6 +274,14 @@ def _lesson(
         sys.exit(128 + stop.received[0])
     session.say(_summary(lesson))
     return lesson, True
+
+
+def _choices(flags: DistillFlags, beside: list[Path]) -> dict[str, Any]:
+    """The options that determine the translations; a folder keeps them."""
+    from heed.train.start.finetune import model_hash
+
+    found = {"beam size": flags.beam_size, "target language": flags.target_lang}
+    return found | {f"teacher {n}": model_hash(str(path)) for n, path in enumerate(beside, start=2)}
 
 
 def _summary(lesson: "Lesson") -> str:

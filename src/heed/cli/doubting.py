@@ -6,13 +6,12 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from heed.cli.command import Decorator, Session, as_one, command, options
-from heed.cli.models import ModelFlags, find_model, load_translator, model_options
+from heed.cli.models import ModelFlags, load_translator, model_options, require_one_model
 from heed.cli.streams import json_row, open_output
 from heed.cli.terminal import echo
 from heed.errors import DataError, UsageError
@@ -197,8 +196,8 @@ def calibrate(
 
     if src is not None and tgt is None:
         raise UsageError("missing argument 'TGT': the translations of SRC.")
+    folder = require_one_model(opening)
     translator, target_lang = load_translator(session, opening)
-    folder = Path(find_model(opening.model))
     if src is None or tgt is None:
         pairs = development_pairs(folder, translator, target_lang)
     else:

@@ -200,7 +200,7 @@ def evaluate(
         show_other_tasks(session, opening, text, labeled, judging.resamples, as_json=as_json)
         return
     translates = files.src is not None and bool(opening.model or not files.hyp)
-    require_sensible(files, judging, opening.model, translates=translates)
+    require_sensible(files, judging, opening, translates=translates)
     require_used(files, judging, flags, translates=translates)
     from heed.evaluate.counts import Reading
 
@@ -221,7 +221,7 @@ def evaluate(
     reading = replace(reading, target_lang=target_lang or own)
     require_installed(judging.names, reading)
     if translator:
-        name = f"model {opening.model}" if opening.model in systems else opening.model or "model"
+        name = f"model {opening.names}" if opening.names in systems else opening.names
         search = checked_search(translator.options, searching.wishes) | {"target_lang": target_lang}
         if judging.survival:
             test = Original(sources, known, source_lang, reading.target_lang, judging.seed)
@@ -326,7 +326,7 @@ def require_no_translations(files: Files, flags: Mapping[str, str], *, has_text:
     if has_text and "resamples" in flags:
         raise UsageError("--resamples is for confidence intervals, which --text does not have.")
     of_translations = {each.name for kind in (Judging, Searching) for each in fields(kind)}
-    of_translations |= {"source_lang", "target_lang", "runtime", "shortlist"}
+    of_translations |= {"beside", "source_lang", "target_lang", "runtime", "shortlist"}
     if others := _are(flags, of_translations - {"resamples"}):
         raise UsageError(
             f"{others} for translations only and cannot be used with --text or --labeled."
@@ -342,7 +342,7 @@ def require_used(
         UsageError: says when the flags have an effect.
     """
     searching = {each.name for each in fields(Searching)}
-    of_model = searching | {"runtime", "dtype", "shortlist", "device", "threads"}
+    of_model = searching | {"beside", "runtime", "dtype", "shortlist", "device", "threads"}
     if not translates and (unused := _are(flags, of_model)):
         raise UsageError(f"{unused} for a model: give -m RUN and --src FILE too.")
     if "seed" in flags and not judging.survival:
@@ -368,7 +368,7 @@ def _are(flags: Mapping[str, str], names: Collection[str]) -> str:
 
 
 def require_sensible(
-    files: Files, judging: Judging, model: str | None, *, translates: bool
+    files: Files, judging: Judging, opening: ModelFlags, *, translates: bool
 ) -> None:
     """Refuse flags that contradict each other or do not fit the model, before texts are read.
 
@@ -378,10 +378,11 @@ def require_sensible(
     """
     inputs = [*files.ref, *files.hyp, *([files.src] if files.src else [])]
     if files.save:
-        require_not_read(files.save, [*inputs, *(model_files(model) if translates else [])])
+        read = model_files(opening.model, *opening.beside) if translates else []
+        require_not_read(files.save, [*inputs, *read])
     if not files.ref:
         raise UsageError("Give the references: --ref FILE")
-    if model and not files.src and files.hyp:
+    if opening.model and not files.src and files.hyp:
         raise UsageError("-m translates --src: give --src FILE too, or leave out -m.")
     if not files.src and not files.hyp:
         raise UsageError(
@@ -406,7 +407,7 @@ def require_sensible(
     if inputs.count(STANDARD) > 1:
         raise UsageError("Standard input can be read only once: give - for one file only.")
     if translates:
-        require_task(model, "translate")
+        require_task(opening.model, "translate")
 
 
 def require_as_many(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from heed.cli.command import Session, Text, as_one, command, options
-from heed.cli.models import ModelFlags, find_model, load_translator, model_options
+from heed.cli.command import Session, Text, as_one, command, naming_flags, options
+from heed.cli.models import ModelFlags, load_translator, model_options, require_one_model
 from heed.cli.terminal import echo, visible
 from heed.errors import UsageError
 from heed.explain.render import Palette, bar, choose_palette, heatmap
@@ -94,6 +94,7 @@ def next_word(
 @as_one(Choosing, "choosing")
 @model_options
 @click.pass_obj
+@naming_flags({"layer": "layer", "head": "head"})
 def align(
     session: Session,
     /,
@@ -166,8 +167,8 @@ def choose_heads(
 
     if src is not None and tgt is None:
         raise UsageError("missing argument 'TGT': the translations of SRC.")
+    folder = require_one_model(opening)
     translator, target_lang = load_translator(session, opening)
-    folder = find_model(opening.model)
     if src is None or tgt is None:
         sources, targets = held_out(folder, translator, target_lang)
     else:

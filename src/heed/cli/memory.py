@@ -5,9 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from heed.cli.command import Session, as_one, options
 from heed.cli.models import ModelFlags, load_translator, model_files
-from heed.data.lines import suffix_of
-from heed.data.readers import BILINGUAL, ParallelFiles, read_part
-from heed.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.translate.translator import Translator
@@ -27,9 +24,9 @@ class Memories:
     memory_paths: tuple[str, ...]
     no_memory: bool
 
-    def inputs(self, model: str | None) -> list[str]:
-        """The files to read, those of a model included."""
-        return [*self.memory_paths, *model_files(model)]
+    def inputs(self, opening: ModelFlags) -> list[str]:
+        """The files to read, those of the models included."""
+        return [*self.memory_paths, *model_files(opening.model, *opening.beside)]
 
     def load(self, session: Session, opening: ModelFlags) -> "tuple[Translator, str | None]":
         """Open a translator, and give it the pairs of the files.
@@ -50,20 +47,10 @@ class Memories:
             translator.reader.memories = ()
         if not self.memory_paths:
             return translator, target_lang
-        from heed.translate.remember import remember
+        from heed.translate.remember import remember_file
 
-        lang = target_lang or translator.target_lang
         for path in self.memory_paths:
-            if suffix_of(path) not in BILINGUAL:
-                raise UsageError(
-                    f"--memory {path}: name a file of both languages ({', '.join(BILINGUAL)}, "
-                    "also compressed)."
-                )
-            part = ParallelFiles(
-                files=(path,), source_lang=translator.source_lang, target_lang=lang
-            )
-            pairs = ((pair.src, pair.tgt) for pair in read_part(part) if not pair.fault)
-            n_pairs = remember(translator, pairs, target_lang=target_lang)
+            n_pairs = remember_file(translator, path, target_lang=target_lang)
             guide = "pair guides" if n_pairs == 1 else "pairs guide"
             session.say(f"{path}: {n_pairs:,} {guide} translations of similar sentences.")
         return translator, target_lang

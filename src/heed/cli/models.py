@@ -40,6 +40,7 @@ class ModelFlags:
 
     Attributes:
         model: folder or name; None = not given.
+        beside: folders or names of models that translate together with it.
         source_lang: code; None = not given.
         target_lang: code; None = not given.
         runtime: `auto`, `engine` or `torch`.
@@ -50,6 +51,7 @@ class ModelFlags:
     """
 
     model: str | None
+    beside: tuple[str, ...]
     source_lang: str | None
     target_lang: str | None
     runtime: str
@@ -57,6 +59,11 @@ class ModelFlags:
     shortlist: bool
     device: str
     threads: int | None
+
+    @property
+    def names(self) -> str:
+        """The names of the models, as a report has them."""
+        return " + ".join([self.model or "model", *self.beside])
 
 
 def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,6 +93,13 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
             metavar="CODE",
         ),
         option(
+            "--with beside",
+            str,
+            "Another model, which translates together with it; may be given several times.",
+            multiple=True,
+            metavar="DIR|NAME",
+        ),
+        option(
             "-m --model",
             str,
             "Model or run folder, or an installed model's name; default: $HEED_MODEL.",
@@ -106,14 +120,14 @@ def load_translator(session: Session, opening: ModelFlags) -> "tuple[Translator,
 
     Raises:
         UsageError: no model is named, and not exactly one is installed.
-        ConfigError: there is no such model, it reads another language, or the device does not
-            support the number type.
+        ConfigError: there is no such model, it reads another language, models of unequal
+            vocabularies are to translate together, or the device does not support the number type.
     """
     folder = find_model(opening.model)
     from heed.translate.translator import load
 
     translator = load(
-        folder,
+        [folder, *map(find_model, opening.beside)],
         device=opening.device,
         dtype=opening.dtype,
         runtime=opening.runtime,
@@ -135,6 +149,18 @@ def load_translator(session: Session, opening: ModelFlags) -> "tuple[Translator,
         if target_lang == asked:
             raise ConfigError(f"--source-lang and --target-lang are both {asked}.")
     return translator, target_lang
+
+
+def require_one_model(opening: ModelFlags) -> Path:
+    """The folder of the model of a command that stores something in it.
+
+    Raises:
+        UsageError: several models are named, or no model.
+        ConfigError: there is no such model.
+    """
+    if opening.beside:
+        raise UsageError("--with: this command stores its result in one model. Leave --with out.")
+    return find_model(opening.model)
 
 
 def checked_search(base: "DecodeOptions", given: dict[str, Any]) -> dict[str, Any]:
@@ -160,18 +186,18 @@ def checked_search(base: "DecodeOptions", given: dict[str, Any]) -> dict[str, An
     return given
 
 
-def model_files(name: str | None) -> list[str]:
-    """The files that `load_translator` reads for this `--model`, and the others in their folders.
+def model_files(*names: str | None) -> list[str]:
+    """The files that `load_translator` reads for these models, and the others in their folders.
 
     Raises:
         UsageError: no model is named, and not exactly one is installed.
         ConfigError: there is no such model.
         FormatError: the folder holds no model.
     """
-    folder = find_model(name)
+    folders = [find_model(name) for name in names]
     from heed.bundle.find import find_model_folder
 
-    return [str(path) for path in find_model_folder(folder).iterdir()]
+    return [str(path) for folder in folders for path in find_model_folder(folder).iterdir()]
 
 
 def installed() -> dict[str, Path]:

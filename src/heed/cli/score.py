@@ -54,7 +54,7 @@ def score(
     require_one_stdin(src, tgt)
     if normalize and as_json:
         raise UsageError("--json writes both scores: leave out --normalize.")
-    require_not_read(output, [src, tgt, *model_files(opening.model)])
+    require_not_read(output, [src, tgt, *model_files(opening.model, *opening.beside)])
     translator, target_lang = load_translator(session, opening)
     pairs = paired(src, tgt)
     n_done = 0

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from heed.cli.command import CommandGroup, Session, Threads, command, options
+from heed.cli.command import (
+    CommandGroup,
+    Session,
+    Threads,
+    check_duration,
+    command,
+    naming_flags,
+    options,
+)
 from heed.cli.models import find_model
 from heed.cli.serve_keys import keys as keys_group
 from heed.cli.terminal import echo
@@ -35,6 +43,7 @@ SETTINGS = {
     "private_key": "listen.key",
     "threads": "work.threads",
     "timeout": "work.timeout_s",
+    "memory": "memory.files",
     "keys": "access.keys",
     "per_minute": "access.per_minute",
     "log_format": "log.format",
@@ -91,8 +100,22 @@ class ServeGroup(CommandGroup):
     multiple=True,
     metavar="DIR|NAME",
 )
+@model_option(
+    "--memory",
+    str,
+    "Translated pairs (.tsv, .csv, .tmx) to follow where a sentence is like one of them; with "
+    "several directions en:de=FILE; may be given several times.",
+    multiple=True,
+    metavar="FILE",
+)
 @model_option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
-@model_option("--timeout", str, "Time limit of a request, such as 30s.", metavar="DURATION")
+@model_option(
+    "--timeout",
+    str,
+    "Time limit of a request, such as 30s.",
+    metavar="DURATION",
+    callback=check_duration,
+)
 @listen_option("--host", str, "Address; default 127.0.0.1: this machine only.")
 @listen_option("--port", click.IntRange(0, 65535), "Port, default 5000; 0 takes any free port.")
 @listen_option("--processes", click.IntRange(1, 256), "Processes that share the weights.")
@@ -120,6 +143,7 @@ class ServeGroup(CommandGroup):
 )
 @log_option("--dump-config", bool, "Print all settings as TOML and stop.")
 @click.pass_context
+@naming_flags(SETTINGS)
 def serve(
     ctx: click.Context,
     /,
@@ -188,7 +212,7 @@ def read_settings(
 
     values: dict[str, Any] = read_toml(config) if config else {}
     from_file = {name for name, _ in _dotted(values)}
-    given = {SETTINGS[name]: value for name, value in flags.items() if value is not None}
+    given = {SETTINGS[name]: value for name, value in flags.items() if value not in (None, ())}
     typed = {
         SETTINGS[name]
         for name in flags

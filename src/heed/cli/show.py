@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from heed.bundle.outputs import require_not_read
-from heed.cli.command import Session, Text, as_one, command, options, typed_flags
+from heed.cli.command import Session, Text, as_one, command, naming_flags, options, typed_flags
 from heed.cli.look import terminal_palette
 from heed.cli.models import find_model
 from heed.cli.terminal import echo
@@ -91,6 +91,7 @@ class TableFlags:
 )
 @as_one(TableFlags, "flags")
 @click.pass_obj
+@naming_flags({"position": "position"})
 def positions(
     session: Session,
     /,

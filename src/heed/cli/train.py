@@ -10,18 +10,25 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, Threads, as_one, check_duration, command, long_flag, options
+from heed.cli.command import (
+    Session,
+    Threads,
+    as_one,
+    check_duration,
+    command,
+    naming_flags,
+    options,
+)
 from heed.cli.corpus import OWN_FLAGS, CorpusFlags, corpus_from, text_from
 from heed.cli.models import find_model
 from heed.cli.stopping import stop_signals
 from heed.cli.terminal import echo
-from heed.errors import ConfigError, UsageError
+from heed.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.data.corpus import Corpus
@@ -64,35 +71,6 @@ SETTINGS = {
 
 
 OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
-
-
-def naming_flags(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a mistake in a setting that a flag sets an error that names the flag."""
-
-    @wraps(function)
-    def call(*args: Any, **values: Any) -> Any:
-        try:
-            return function(*args, **values)
-        except ConfigError as error:
-            words = _with_flags(str(error))
-            if words == str(error):
-                raise
-            raise UsageError(words) from error
-
-    return call
-
-
-def _with_flags(words: str) -> str:
-    """A message in which the typed flags stand for their settings."""
-    ctx = click.get_current_context()
-    for param in ctx.command.params:
-        setting = SETTINGS.get(param.name or "")
-        source = ctx.get_parameter_source(param.name or "")
-        if setting and source is click.core.ParameterSource.COMMANDLINE:
-            flag = long_flag(param)
-            flag += ", in seconds," if setting.endswith("_s") else ""
-            words = re.sub(rf"\b{re.escape(setting)}(?= must\b)", flag, words)
-    return words
 
 
 @command("train", "Train a translator, language model or classifier.", examples=EXAMPLES)
@@ -177,7 +155,7 @@ def _with_flags(words: str) -> str:
     bare="full",
 )
 @click.pass_obj
-@naming_flags
+@naming_flags(SETTINGS)
 @as_one(CorpusFlags, "texts")
 def train(
     session: Session,
@@ -223,7 +201,7 @@ def train(
     if not out:
         raise UsageError("Missing --out: where to write the model, e.g. --out run/")
     with _shown(session, out, dashboard):
-        outcome, stop_signal = start(session, asked, corpus, out, tensorboard)
+        outcome, stop_signal = start(session, asked, corpus, out, tensorboard, at_end=choose_heads)
         finish(session, outcome, out, stop_signal)
 
 
@@ -279,10 +257,13 @@ def start(
     corpus: "Corpus",
     out: str,
     use_tensorboard: bool = False,
+    *,
+    at_end: Callable[[Path], object] = lambda out: None,
 ) -> tuple["Outcome", int | None]:
     """Run training with a display; the first signal pauses it, the second one ends it at once.
 
-    Before the first step there is nothing to save, so the first signal ends the process.
+    Before the first step there is nothing to save, so the first signal ends the process. `at_end`
+    is called with the folder of a run that has ended, while it is locked.
 
     Returns:
         The outcome, and the signal that stopped the run or None.
@@ -311,6 +292,7 @@ def start(
                 report=fan_out(*reports),
                 should_stop=lambda: bool(stop.received),
                 before_step=stop.only_note,
+                at_end=at_end,
                 started_at=session.started_at,
             )
         finally:
@@ -333,21 +315,17 @@ def finish(session: Session, outcome: "Outcome", out: str, stop_signal: int | No
                 f"{out} was finished already, at step {step}. It ended at {outcome.limits}. To "
                 "continue, run the same command with a higher limit."
             )
-        else:
-            _choose_heads(Path(out))
         session.say(f"{ended} {outcome.usage}")
         return
     session.say(f"Paused and saved at step {step}. To continue, run the same command again.")
     sys.exit(128 + (stop_signal or signal.SIGTERM))
 
 
-def _choose_heads(out: Path) -> None:
-    """Store the best-aligning heads of a finished run; of several processes, one does."""
+def choose_heads(out: Path) -> None:
+    """Store the best-aligning heads of a finished run."""
     from heed.explain.attention.choice import choose_after_training
-    from heed.machine.threads import process_rank
 
-    if process_rank() == 0:
-        choose_after_training(out)
+    choose_after_training(out)
 
 
 def settings_from(

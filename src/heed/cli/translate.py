@@ -263,7 +263,7 @@ def translate(
         name = "TEXT" if text else shown_name(source.input_path)
         lines = json_lines(texts, name, passed_on) if source.json_input else texts
         glossary = open_glossary(session, source.glossary_path)
-        read = source.inputs(text) + protection.inputs + memories.inputs(opening.model)
+        read = source.inputs(text) + protection.inputs + memories.inputs(opening)
         _require_apart(read, output, doubting)
         translator, target_lang = memories.load(session, opening)
         search = _checked_search(translator, search)

@@ -80,7 +80,7 @@ def translate_file(
     document = open_document(Path(input_path).name, read_bytes(Path(input_path)))
     glossary = open_glossary(session, glossary_path)
     inputs = [input_path, *([glossary_path] if glossary_path else []), *protection.inputs]
-    inputs += memories.inputs(opening.model)
+    inputs += memories.inputs(opening)
     for path in filter(None, [output_path, doubting.report_path]):
         require_not_read(path, inputs)
     if (report := doubting.report_path) and are_one_file(report, output_path):

@@ -12,6 +12,7 @@ from heed.data.fingerprint import file_facts, require_same, spelled_settings
 from heed.data.lines import read_lines
 from heed.data.prepared import DEV_STORE, REPORT_FILE, TRAIN_FILE, Prepared, read_report
 from heed.data.progress import Report, phase, silent
+from heed.data.split import LARGEST_KNOT, sentence_key
 from heed.data.store import Store
 from heed.data.vocabularies import (
     note_shortfall,
@@ -138,8 +139,8 @@ def _write_all(
         raise DataError(f"{names} must hold texts with at least two labels, but has {len(labels)}.")
     if not dev:
         raise DataError(
-            f"{names} has one text for each label, so none can be held out for development. Give "
-            "more texts for a label, or others with --dev-labeled FILE."
+            f"{names} has one text for each label, equal ones counted once, so none can be held "
+            "out for development. Give more texts for a label, or others with --dev-labeled FILE."
         )
     if len(labels) > MAX_LABELS:
         raise DataError(f"{names} has {len(labels):,} labels; at most {MAX_LABELS:,} are possible.")
@@ -173,18 +174,33 @@ def _write_all(
 
 
 def _held_out(rows: list[Labeled], share: float, seed: int) -> tuple[list[Labeled], list[Labeled]]:
-    """Rows for training and for development, drawn at random; training has all labels."""
+    """Rows for training and for development, drawn at random.
+
+    Training has all labels, and rows of equal texts stay together.
+    """
     random = np.random.Generator(np.random.Philox(key=np.array([seed, 1], dtype=np.uint64)))
     n_wanted = max(1, round(share * len(rows)))
     left = Counter(label for label, _ in rows)
+    by_text: dict[int, list[int]] = {}
+    for place, (_, text) in enumerate(rows):
+        by_text.setdefault(sentence_key(text), []).append(place)
+    groups = list(by_text.values())
+    shuffled = (groups[number] for number in random.permutation(len(groups)).tolist())
     drawn: set[int] = set()
-    for place in random.permutation(len(rows)).tolist():
-        label = rows[place][0]
-        if len(drawn) < n_wanted and left[label] > 1:
-            left[label] -= 1
-            drawn.add(place)
+    for group in sorted(shuffled, key=_rank):
+        if drawn and len(drawn) + len(group) > n_wanted:
+            continue
+        labels = Counter(rows[place][0] for place in group)
+        if all(left[label] > count for label, count in labels.items()):
+            left -= labels
+            drawn.update(group)
     dev = [row for place, row in enumerate(rows) if place in drawn]
     return [row for place, row in enumerate(rows) if place not in drawn], dev
+
+
+def _rank(group: list[int]) -> int:
+    """Groups of the usual sizes first, in any order, then larger ones by size."""
+    return len(group) if len(group) > LARGEST_KNOT else 0
 
 
 def _learn(rows: list[Labeled], tokenizer: TokenizerConfig) -> Vocab:

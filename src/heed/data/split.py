@@ -18,7 +18,7 @@ Keys = NDArray[np.uint64]
 TRAIN, DEV, TEST = range(3)
 # A sentence with many translations joins many pairs into one group. Larger groups than this are
 # drawn only if there is no other, because they would fill dev with variants of one sentence.
-_LARGEST_KNOT = 4
+LARGEST_KNOT = 4
 
 
 def sentence_key(text: str) -> int:
@@ -55,7 +55,7 @@ def split(
     sizes = np.diff(np.append(starts, len(members)))
     random = np.random.Generator(np.random.Philox(key=np.array([seed, 0], dtype=np.uint64)))
     shuffled = random.permutation(len(sizes))
-    large_last = np.argsort(np.where(sizes <= _LARGEST_KNOT, 0, sizes)[shuffled], kind="stable")
+    large_last = np.argsort(np.where(sizes <= LARGEST_KNOT, 0, sizes)[shuffled], kind="stable")
     drawn: Iterator[int] = map(int, shuffled[large_last])
     for part, wanted in ((TEST, test_size), (DEV, dev_size)):
         count, too_large = 0, array("i")

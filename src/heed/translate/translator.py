@@ -7,7 +7,6 @@ searched, decoded and returned in the order given.
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from heed.bundle.alignment import AlignmentHeads
@@ -48,7 +47,8 @@ from heed.translate.result import (
     keep_distinct,
 )
 from heed.translate.search import Searcher, usual_batch_tokens
-from heed.translate.twin import Twin, edited, open_with_twin, traceable
+from heed.translate.together import Folders, open_together
+from heed.translate.twin import Twin, edited, traceable
 from heed.translate.wanted import IsWanted
 from heed.translate.whole import read_pair, read_whole, required
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 def load(
-    folder: str | Path,
+    folder: Folders,
     *,
     device: str = "auto",
     dtype: str = "auto",
@@ -71,7 +71,7 @@ def load(
     """Open a model folder, or the run folder of a training in progress.
 
     Args:
-        folder: holds `config.json`, the weights and the vocabulary.
+        folder: holds `config.json`, weights and vocabulary; several models translate together.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         dtype: the type to compute in: `float32`, `int8`, `bfloat16`, on a GPU `float16`; `auto` =
             on a CPU int8 if `heed quantize` has stored it, on a GPU a fast one.
@@ -85,11 +85,11 @@ def load(
 
     Raises:
         FormatError: the folder is not a model, or a file in it is damaged.
-        ConfigError: there is no such device here, or device, `dtype`, runtime and model do not go
-            together; an expression of `protect` is invalid.
+        ConfigError: there is no such device here; device, `dtype`, runtime and model do not go
+            together; vocabularies differ; an expression of `protect` is invalid.
     """
     ways: Any = {"device": device, "dtype": dtype, "threads": threads, "runtime": runtime}
-    found = open_with_twin(folder, task="translate", use_shortlist=shortlist, **ways)
+    found = open_together(folder, task="translate", use_shortlist=shortlist, **ways)
     bundle = found.bundle
     return Translator(
         found.model,

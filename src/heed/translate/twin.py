@@ -78,14 +78,14 @@ class Opened:
         model: the model that is used.
         options: its decoding options.
         max_source_tokens: pieces of its longest source, if stored.
-        twin: the same in torch.
+        twin: the same in torch; None = there are several models.
     """
 
     bundle: Bundle
     model: Decodable
     options: DecodeOptions
     max_source_tokens: int | None
-    twin: Twin
+    twin: Twin | None
 
 
 def open_with_twin(
@@ -126,7 +126,7 @@ def traceable(twin: Twin | None) -> Traceable:
         UsageError: there is no twin.
     """
     if twin is None:
-        raise UsageError("Only a model that was loaded from a folder can be traced or edited.")
+        raise UsageError("Only one model that was loaded from a folder can be traced or edited.")
     return twin.model
 
 

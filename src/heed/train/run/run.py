@@ -69,6 +69,7 @@ def run_training(
     report: Report,
     should_stop: Callable[[], bool] = lambda: False,
     before_step: Callable[[], None] = lambda: None,
+    at_end: Callable[[Path], object] = lambda out: None,
     started_at: float | None = None,
 ) -> Outcome:
     """Train a model from `corpus` into the folder `out`, or continue.
@@ -80,6 +81,8 @@ def run_training(
         report: gets every event.
         should_stop: called after each step; True saves and pauses.
         before_step: called before each step, in every process.
+        at_end: called with `out` when the model is written, in one process, before `out` is
+            unlocked.
         started_at: `time.monotonic()` at which the time budget starts; None = now.
 
     Raises:
@@ -106,6 +109,8 @@ def run_training(
         if not was_finished:
             trainer.started_at = started_at - trainer.progress.elapsed_s
             _train(trainer, recipe, data, out, notes, report, should_stop, before_step)
+            if trainer.progress.is_finished and group.is_leader:
+                at_end(out)
         return Outcome(
             is_finished=trainer.progress.is_finished,
             was_finished=was_finished,

@@ -1,0 +1,146 @@
+"""`--with`: several models translate together, as `heed.load` of a list of folders does."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import heed
+from heed.bundle.bundle import load_bundle, save_bundle
+from heed.bundle.find import find_model_folder
+from heed.errors import ConfigError, UsageError
+from heed.text.vocab import train_vocab
+
+Call = Callable[..., tuple[int, str, str]]
+TEXT, TGT = "A man is riding a bike.", "Ein Mann fährt Fahrrad."
+
+
+@pytest.fixture
+def other(model: str, tmp_path: Path) -> str:
+    """A model of the same vocabulary, with other weights."""
+    read = load_bundle(model)
+    random = np.random.default_rng(4)
+    weights = {
+        name: (weight + random.normal(0, 0.3, weight.shape)).astype(np.float32)
+        for name, weight in read.weights.items()
+    }
+    save_bundle(tmp_path / "other", replace(read, weights=weights))
+    return str(tmp_path / "other")
+
+
+def test_scores_are_logs_of_mean_probabilities(call: Call, model: str, other: str) -> None:
+    """Token by token, and the command and the library agree."""
+    apart = [heed.load(path, threads=1).score([TEXT], [TGT])[0] for path in (model, other)]
+    together = heed.load([model, other], threads=1).score([TEXT], [TGT])[0]
+    expected = np.log(np.mean([np.exp(each.token_scores) for each in apart], axis=0))
+    np.testing.assert_allclose(together.token_scores, expected, atol=1e-5)
+    for path in (model, other):
+        assert together.log_prob != pytest.approx(heed.load(path).score([TEXT], [TGT])[0].log_prob)
+
+
+def test_translate_and_next_word_read_all_models(call: Call, model: str, other: str) -> None:
+    code, out, err = call("translate", "-m", model, "--with", other, "--format", "jsonl", TEXT)
+    assert code == 0, err
+    found = heed.load([model, other]).translate([TEXT])[0]
+    assert json.loads(out)["score"] == pytest.approx(found.score, abs=1e-5)
+    code, out, err = call("next-word", "-m", model, "--with", other, TEXT)
+    assert code == 0, err
+    apart = [heed.load(path).next_word(TEXT, k=330) for path in (model, other)]
+    first = heed.load([model, other]).next_word(TEXT, k=1)[0]
+    mean = np.mean([{t.token: t.probability for t in each}[first.token] for each in apart])
+    assert first.probability == pytest.approx(mean, abs=1e-5)
+    assert out.split()[:2] == [f"{first.probability:.4f}", first.token]
+
+
+def test_evaluate_names_all_models(call: Call, model: str, other: str, tmp_path: Path) -> None:
+    (tmp_path / "src").write_text(f"{TEXT}\n")
+    files = ("--src", str(tmp_path / "src"), "--ref", str(tmp_path / "src"))
+    code, out, err = call("evaluate", "-m", model, "--with", other, *files)
+    assert code == 0, err
+    assert f"{model} + {other}" in out
+
+
+def test_a_list_of_one_is_that_model(model: str) -> None:
+    assert heed.load([model]).score([TEXT], [TGT]) == heed.load(model).score([TEXT], [TGT])
+    assert heed.load([model]).twin is not None
+
+
+def test_models_that_do_not_fit_are_refused(call: Call, model: str, tmp_path: Path) -> None:
+    read = load_bundle(model)
+    vocab = train_vocab([TEXT, "zwölf Boxkämpfer jagen"] * 9, size=300)
+    sizes = {"src_vocab_size": vocab.size, "tgt_vocab_size": vocab.size}
+    weights = {name: weight[: vocab.size] for name, weight in read.weights.items()}
+    config = replace(read.config, **sizes)  # type: ignore[type-var]
+    pieces = {"config": config, "weights": weights}
+    save_bundle(tmp_path / "pieces", replace(read, src_vocab=vocab, tgt_vocab=vocab, **pieces))
+    save_bundle(tmp_path / "back", replace(read, source_lang="de", target_lang="en"))
+    code, out, err = call("translate", "-m", model, "--with", str(tmp_path / "pieces"), TEXT)
+    assert (code, out) == (1, "")
+    assert f"{tmp_path / 'pieces'} has another vocabulary than {model}" in err
+    assert f"tokenizer.vocab_from={model}" in err
+    with pytest.raises(ConfigError, match="back translates from de to en, but .* from en to de"):
+        heed.load([model, tmp_path / "back"])
+    with pytest.raises(UsageError, match="empty list"):
+        heed.load([])
+    with pytest.raises(UsageError, match="must be the path of a model folder, but is 3"):
+        heed.load([model, 3])
+
+
+@pytest.mark.parametrize("command", ["choose-heads", "calibrate"])
+def test_what_is_stored_in_one_model_is_found_with_one(
+    call: Call, model: str, other: str, command: str
+) -> None:
+    code, _, err = call(command, "-m", model, "--with", other)
+    assert code == 2
+    assert "stores its result in one model" in err
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--hyp", "FILE", "--ref", "FILE"], "--with is for a model: give -m RUN"),
+        (["-m", "MODEL", "--text", "FILE"], "--with is for translations only"),
+    ],
+)
+def test_a_flag_without_effect_is_refused(
+    call: Call, model: str, other: str, tmp_path: Path, flags: list[str], words: str
+) -> None:
+    (tmp_path / "file").write_text(f"{TEXT}\n")
+    places = {"FILE": str(tmp_path / "file"), "MODEL": model}
+    code, _, err = call("evaluate", *(places.get(flag, flag) for flag in flags), "--with", other)
+    assert code == 2
+    assert words in err
+
+
+def test_no_file_of_any_model_is_overwritten(call: Call, model: str, other: str) -> None:
+    target = str(find_model_folder(Path(other)) / "config.json")
+    before = Path(target).read_bytes()
+    code, _, err = call("translate", "-m", model, "--with", other, "-o", target, TEXT)
+    assert code != 0
+    assert target in err
+    assert Path(target).read_bytes() == before
+
+
+def test_several_models_are_neither_traced_nor_edited(model: str, other: str) -> None:
+    together = heed.load([model, other])
+    with pytest.raises(UsageError, match="Only one model"):
+        together.trace(TEXT)
+    with pytest.raises(UsageError, match="Only one model"), together.edit({}):
+        pass
+
+
+def test_attention_is_that_of_the_first(model: str, other: str) -> None:
+    first = heed.load([model, other]).align(TEXT, TGT)
+    assert first == heed.load(model).align(TEXT, TGT)
+
+
+def test_a_batch_answers_as_each_text_alone(model: str, other: str) -> None:
+    """Bit for bit, in the engine and with two threads."""
+    together = heed.load([model, other], threads=2)
+    texts: list[Any] = [TEXT, "Two dogs play in the snow.", "纽约是一座城市", TEXT[:9], "New York"]
+    alone = [together.translate([text])[0] for text in texts]
+    assert together.translate(texts) == alone
