@@ -69,7 +69,7 @@ def test_the_largest_are_those_of_all_scores(
         np.testing.assert_array_equal(scores, expected[0])
         is_possible = scores > -np.inf
         np.testing.assert_array_equal(ids[is_possible], expected[1][is_possible])
-        assert ids.shape == expected[1].shape and (0 <= ids).all() and (ids < vocab_size).all()
+        assert ids.shape == expected[1].shape and (ids >= 0).all() and (ids < vocab_size).all()
 
 
 def test_a_token_that_all_rank_third_can_be_the_first() -> None:

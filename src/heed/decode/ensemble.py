@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from heed.model.interface import (
     ArrayNextTokens,
@@ -24,6 +23,9 @@ from heed.model.interface import (
 
 _NONE = np.empty(0, dtype=np.int64)
 _NO_SCORES = np.empty(0, dtype=np.float32)
+
+_WIDEST = 1024
+"""The most tokens of a model that are compared; for more, sorting whole rows is as fast."""
 
 _ROUNDING = 1e-4
 """More than the rounding of log-probs; a difference that is smaller leaves a bound open."""
@@ -133,16 +135,21 @@ class MeanNextTokens:
         """
         count = min(count, self.vocab_size)
         width = min(2 * count + 2 + _most_entries(changes), self.vocab_size)
+        if width > _WIDEST:
+            return ArrayNextTokens(self.all_log_probs()).top_k(count, changes)
         tops = [member.top_k(width, _without_entries(changes)) for member in self._members]
-        ids = np.concatenate([found for _, found in tops], axis=1)
         # Where a model finds nothing else possible, it names any ids.
-        is_real = np.concatenate([scores > -np.inf for scores, _ in tops], axis=1)
-        is_real &= ~_are_repeated(ids, is_real)
+        named = [np.where(found > -np.inf, ids, self.vocab_size) for found, ids in tops]
+        ids = np.sort(np.concatenate(named, axis=1), axis=1)
+        is_real = ids < self.vocab_size
+        is_real[:, 1:] &= ids[:, 1:] != ids[:, :-1]
+        ids[~is_real] = 0
         scores = np.where(is_real, self.log_probs_of(ids), -np.inf).astype(np.float32)
         if changes is not None:
             entries, places = (ids[changes.rows] == changes.ids[:, None]).nonzero()
             np.minimum.at(scores, (changes.rows[entries], places), changes.scores[entries])
-        order = np.lexsort((ids, -scores))[:, :count]
+        # The ids ascend, so a stable sort puts the lower one first among equals.
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
         scores, ids = np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
         bound = _log_mean([found[:, -1] for found, _ in tops])
         is_open = (scores[:, -1] <= bound + _ROUNDING) & (bound > -np.inf)
@@ -167,15 +174,6 @@ def _log_mean(log_probs: Sequence[Floats]) -> Floats:
         total += np.exp(each - shift)
     with np.errstate(divide="ignore"):
         found: Floats = np.log(total / len(log_probs)) + shift
-    return found
-
-
-def _are_repeated(ids: Ids, is_real: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which ids `(rows, n)` stand further to the left in their row, too, where they are real."""
-    is_before = np.tri(ids.shape[1], k=-1, dtype=np.bool_)
-    found: NDArray[np.bool_] = (
-        (ids[:, :, None] == ids[:, None]) & is_real[:, None] & is_before
-    ).any(axis=2)
     return found
 
 
