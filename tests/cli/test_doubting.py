@@ -2,10 +2,15 @@
 
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from heed.cli.doubting import Doubtful, Doubting
+from heed.translate.result import Doubt, Translation
 
 LINES = "A man is riding a bike.\nTwo dogs play in the snow.\n\n"
 
@@ -152,3 +157,19 @@ def test_a_calibrated_model_knows_a_confidence(
     )
     # None of the translations of random weights was right.
     assert 0 <= float(out.split("\t")[1]) < 0.5
+
+
+def test_remarks_are_no_reasons_for_doubt() -> None:
+    """They stand in the report, but are not counted where the reasons are."""
+    wanted = Doubting(on_doubt="keep", report_path=None, second_search=None)
+    said: list[str] = []
+    doubts = [Doubt(kind=kind, sentence="…") for kind in ("left_out", "read_as")]
+    with ExitStack() as stack:
+        doubtful = Doubtful(wanted, stack)
+        for line in doubtful.reading(["one", "two"]):
+            is_first = line == "one"
+            doubtful.looked_at(
+                Translation(text=str(line), doubts=doubts if is_first else doubts[1:])
+            )
+        doubtful.summarize(SimpleNamespace(say=said.append))
+    assert said == ["heed: 1 of 2 lines is doubtful (left_out 1): --report FILE lists them."]

@@ -15,7 +15,7 @@ from heed.cli.models import ModelFlags, load_translator, model_options, require_
 from heed.cli.streams import json_row, open_output
 from heed.cli.terminal import echo
 from heed.errors import DataError, UsageError
-from heed.translate.doubts.judge import is_doubtful
+from heed.translate.doubts.judge import REMARKS, is_doubtful
 from heed.translate.result import Translation, moved
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Doubtful:
         if not is_doubtful(found):
             return found
         self._n_doubtful += 1
-        self._kinds.update({doubt.kind for doubt in found.doubts})
+        self._kinds.update({doubt.kind for doubt in found.doubts} - REMARKS)
         if self._report is not None:
             self._report.write(self._reported(source, found))
         return self._changed(source, found)

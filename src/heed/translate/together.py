@@ -1,6 +1,5 @@
 """Open a model folder, or several whose models translate together."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,8 +26,8 @@ def open_together(folders: Folders, **ways: Any) -> Opened:
         ConfigError: their vocabularies or languages differ; or as in `open_with_twin`.
         UsageError: there is no folder; or as in `open_with_twin`.
     """
-    if isinstance(folders, str | os.PathLike) or not isinstance(folders, Sequence):
-        return open_with_twin(folders, **ways)
+    if isinstance(folders, str | bytes) or not isinstance(folders, Sequence):
+        return open_with_twin(folders, **ways)  # refuses what is no path
     if not folders:
         raise UsageError("folder is an empty list; name at least one model folder.")
     found = [open_with_twin(folder, **ways) for folder in folders]

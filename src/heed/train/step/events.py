@@ -94,7 +94,7 @@ def _finite(value: Any) -> Any:
 class LiveLine:
     """Turns events into the live line.
 
-    Example: `step 1200  epoch 3.4  27%  21m left  2140 tok/s  loss 2.31  dev chrf 48.2 (best)
+    Example: `step 1200  epoch 3.4  27%  21m left  2140 tok/s  loss 2.312  dev chrf 48.2 (best)
     expect 51–55  pad 1.1%  512 MB`, all in one line.
 
     Args:
