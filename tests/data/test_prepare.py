@@ -317,7 +317,7 @@ def test_pieces_can_be_taken_over_as_they_are(tmp_path: Path, is_joint: bool) ->
 def test_the_report_says_where_the_vocabulary_comes_from(tmp_path: Path) -> None:
     pairs, text, labeled = plain(tmp_path, numbered(60)), tmp_path / "text", tmp_path / "labeled"
     text.write_text("ein Wort\n" * 60)
-    labeled.write_text("gut\tein Wort\nschlecht\tkein Wort\n" * 20)
+    labeled.write_text("".join(f"gut\tein Wort {n}\nschlecht\tkein Wort {n}\n" for n in range(20)))
     first = run(tmp_path, [pairs])
     taken = TokenizerConfig(kind="char", vocab_size=400, vocab_from=str(tmp_path / "data"))
     base = first.src_vocab, first.tgt_vocab

@@ -25,8 +25,8 @@ from heed.machine.threads import count_cores, too_many_threads
 
 Decorator = Callable[..., Any]
 
-NEVER_EMPTY = ("FILE", "FOLDER", "RUN", "V", "CODE")
-"""Placeholders of options whose values are names of files, folders and languages."""
+NEVER_EMPTY = ("FILE", "FOLDER", "RUN", "MODEL", "V", "CODE")
+"""Placeholders of options whose values are names of files, folders, models and languages."""
 
 METAVARS = ((int, "N"), (click.IntRange, "N"), (float, "X"))
 """Placeholders for kinds of values on the help page."""

@@ -115,7 +115,7 @@ model_option = options("Model")
     str,
     "Another model, which translates together with TEACHER; may be given several times.",
     multiple=True,
-    metavar="DIR|NAME",
+    metavar="MODEL",
 )
 @model_option(
     "--preset",
@@ -281,7 +281,9 @@ def _choices(flags: DistillFlags, beside: list[Path]) -> dict[str, Any]:
     from heed.train.start.finetune import model_hash
 
     found = {"beam size": flags.beam_size, "target language": flags.target_lang}
-    return found | {f"teacher {n}": model_hash(str(path)) for n, path in enumerate(beside, start=2)}
+    return found | {
+        f"teacher {n}": model_hash(str(path))[:12] for n, path in enumerate(beside, start=2)
+    }
 
 
 def _summary(lesson: "Lesson") -> str:

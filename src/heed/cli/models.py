@@ -97,7 +97,7 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
             str,
             "Another model, which translates together with it; may be given several times.",
             multiple=True,
-            metavar="DIR|NAME",
+            metavar="MODEL",
         ),
         option(
             "-m --model",

@@ -135,7 +135,7 @@ class MeanNextTokens:
         """
         count = min(count, self.vocab_size)
         width = min(2 * count + 2 + _most_entries(changes), self.vocab_size)
-        if width > _WIDEST:
+        if width > min(_WIDEST, self.vocab_size - 1):
             return ArrayNextTokens(self.all_log_probs()).top_k(count, changes)
         tops = [member.top_k(width, _without_entries(changes)) for member in self._members]
         # Where a model finds nothing else possible, it names any ids.
@@ -152,8 +152,9 @@ class MeanNextTokens:
         order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
         scores, ids = np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
         bound = _log_mean([found[:, -1] for found, _ in tops])
-        is_open = (scores[:, -1] <= bound + _ROUNDING) & (bound > -np.inf)
-        if width < self.vocab_size and is_open.any():
+        # Also where a model gives NaN, which the search itself refuses.
+        is_open = ~(scores[:, -1] > bound + _ROUNDING) & (bound != -np.inf)
+        if is_open.any():
             rows = is_open.nonzero()[0]
             whole = ArrayNextTokens(self.all_log_probs()[rows])
             scores[rows], ids[rows] = whole.top_k(count, _of_rows(changes, rows, self.n_rows))

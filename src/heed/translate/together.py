@@ -7,6 +7,8 @@ from typing import Any
 
 from heed.decode.ensemble import Ensemble
 from heed.errors import ConfigError, UsageError
+from heed.text.languages import source_languages
+from heed.translate.lines import MAX_SOURCE_TOKENS
 from heed.translate.twin import Opened, open_with_twin
 
 Folders = str | Path | Sequence[str | Path]
@@ -30,33 +32,39 @@ def open_together(folders: Folders, **ways: Any) -> Opened:
         return open_with_twin(folders, **ways)  # refuses what is no path
     if not folders:
         raise UsageError("folder is an empty list; name at least one model folder.")
-    found = [open_with_twin(folder, **ways) for folder in folders]
-    if len(found) == 1:
-        return found[0]
+    if len(folders) == 1:
+        return open_with_twin(folders[0], **ways)
+    found = [_open_one(folder, **ways) for folder in folders]
     for other, folder in zip(found[1:], folders[1:], strict=True):
         _require_equal(found[0], folders[0], other, folder)
-    longest = [each.max_source_tokens for each in found if each.max_source_tokens is not None]
     return replace(
         found[0],
         model=Ensemble([each.model for each in found]),
-        max_source_tokens=min(longest, default=None),
+        max_source_tokens=min(each.max_source_tokens or MAX_SOURCE_TOKENS for each in found),
         twin=None,
     )
+
+
+def _open_one(folder: str | Path, **ways: Any) -> Opened:
+    """Open one of several folders; an error names it."""
+    try:
+        return open_with_twin(folder, **ways)
+    except ConfigError as error:
+        if str(error).startswith(str(folder)):
+            raise
+        raise ConfigError(f"{folder}: {error}") from None
 
 
 def _require_equal(
     first: Opened, first_folder: str | Path, other: Opened, folder: str | Path
 ) -> None:
     """The second reads and writes the same pieces of the same languages as the first."""
-    directions = [
-        (each.bundle.source_lang, each.bundle.target_langs or (each.bundle.target_lang,))
-        for each in (first, other)
-    ]
-    if directions[0] != directions[1]:
-        there, here = (f"from {source} to {' or '.join(into)}" for source, into in directions)
+    there, here = _directions(first), _directions(other)
+    # A side without names is unknown.
+    if any(a and b and {*a} != {*b} for a, b in zip(there, here, strict=True)):
         raise ConfigError(
-            f"{folder} translates {here}, but {first_folder} {there}. Models that translate "
-            "together need the same languages."
+            f"{folder} translates {_spelled(*here)}, but {first_folder} {_spelled(*there)}. "
+            "Models that translate together need the same languages."
         )
     pairs = [(each.bundle.src_vocab.hash, each.bundle.tgt_vocab.hash) for each in (first, other)]
     if pairs[0] != pairs[1]:
@@ -64,3 +72,14 @@ def _require_equal(
             f"{folder} has another vocabulary than {first_folder}. Models that translate together "
             f"need the same one: train with tokenizer.vocab_from={first_folder}."
         )
+
+
+def _directions(opened: Opened) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The languages that a model reads, and those that it writes; empty if unknown."""
+    bundle = opened.bundle
+    target_langs = bundle.target_langs or ((bundle.target_lang,) if bundle.target_lang else ())
+    return source_languages(bundle.source_lang, bundle.target_langs), target_langs
+
+
+def _spelled(source_langs: tuple[str, ...], target_langs: tuple[str, ...]) -> str:
+    return f"from {' or '.join(source_langs) or '?'} to {' or '.join(target_langs) or '?'}"
