@@ -1,6 +1,8 @@
 """`--with`: several models translate together, as `heed.load` of a list of folders does."""
 
+import copy
 import json
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +15,10 @@ import heed
 from heed.bundle.bundle import load_bundle, save_bundle
 from heed.bundle.find import find_model_folder
 from heed.errors import ConfigError, UsageError
+from heed.model.build import build_model
+from heed.model.recurrent.config import RecurrentConfig
 from heed.text.vocab import train_vocab
+from heed.translate.lines import MAX_SOURCE_TOKENS
 
 Call = Callable[..., tuple[int, str, str]]
 TEXT, TGT = "A man is riding a bike.", "Ein Mann fährt Fahrrad."
@@ -32,8 +37,26 @@ def other(model: str, tmp_path: Path) -> str:
     return str(tmp_path / "other")
 
 
-def test_scores_are_logs_of_mean_probabilities(call: Call, model: str, other: str) -> None:
-    """Token by token, and the command and the library agree."""
+@pytest.fixture
+def recurrent(model: str, tmp_path: Path) -> str:
+    """A recurrent model of the same vocabulary, which torch computes."""
+    import torch
+
+    read = load_bundle(model)
+    torch.manual_seed(5)
+    sizes = {"src_vocab_size": read.src_vocab.size, "tgt_vocab_size": read.tgt_vocab.size}
+    config = RecurrentConfig(**sizes, d_model=8)
+    weights = {name: w.numpy() for name, w in build_model(config).state_dict().items()}
+    save_bundle(tmp_path / "recurrent", replace(read, config=config, weights=weights))
+    return str(tmp_path / "recurrent")
+
+
+@pytest.mark.parametrize("kind", ["other", "recurrent"])
+def test_scores_are_logs_of_mean_probabilities(
+    model: str, kind: str, request: pytest.FixtureRequest
+) -> None:
+    """Token by token, whatever computes the models."""
+    other = request.getfixturevalue(kind)
     apart = [heed.load(path, threads=1).score([TEXT], [TGT])[0] for path in (model, other)]
     together = heed.load([model, other], threads=1).score([TEXT], [TGT])[0]
     expected = np.log(np.mean([np.exp(each.token_scores) for each in apart], axis=0))
@@ -62,6 +85,55 @@ def test_evaluate_names_all_models(call: Call, model: str, other: str, tmp_path:
     code, out, err = call("evaluate", "-m", model, "--with", other, *files)
     assert code == 0, err
     assert f"{model} + {other}" in out
+
+
+def test_a_copy_translates_the_same(model: str, other: str) -> None:
+    together = heed.load([model, other], threads=1)
+    found = together.translate([TEXT])
+    assert pickle.loads(pickle.dumps(together)).translate([TEXT]) == found
+    assert copy.deepcopy(together).translate([TEXT]) == found
+
+
+def test_an_error_names_the_model(call: Call, model: str, recurrent: str) -> None:
+    code, _, err = call("translate", "-m", model, "--with", recurrent, "--runtime=engine", TEXT)
+    assert code == 1
+    assert err.startswith(f"heed: {recurrent}: ")
+
+
+@pytest.mark.parametrize("command", ["translate", "distill"])
+def test_an_empty_name_is_refused(call: Call, model: str, tmp_path: Path, command: str) -> None:
+    """As of a variable that is not set."""
+    out = str(tmp_path / "out")
+    flags = {"translate": ["-m", model, TEXT], "distill": [model, "--out", out]}[command]
+    code, _, err = call(command, *flags, "--with", "")
+    assert code == 2
+    assert "'--with': the name is empty" in err
+
+
+def test_a_language_that_is_not_known_fits_all(model: str, tmp_path: Path) -> None:
+    read = load_bundle(model)
+    save_bundle(tmp_path / "any", replace(read, source_lang="", target_lang=""))
+    assert heed.load([model, tmp_path / "any"]).target_lang == "de"
+
+
+def test_models_of_both_directions_fit_whichever_was_named_first(
+    model: str, tmp_path: Path
+) -> None:
+    both = replace(load_bundle(model), target_langs=("de", "zh"))
+    for source, target in (("de", "zh"), ("zh", "de")):
+        save_bundle(tmp_path / source, replace(both, source_lang=source, target_lang=target))
+    assert heed.load([tmp_path / "de", tmp_path / "zh"]).target_lang == "zh"
+
+
+def test_the_shortest_longest_source_holds(model: str, tmp_path: Path) -> None:
+    """Also that of a model which does not say it."""
+    read = load_bundle(model)
+    for longest in (100, 1000):
+        decoding = {**read.decoding, "max_source_tokens": longest}
+        save_bundle(tmp_path / str(longest), replace(read, decoding=decoding))
+    for longest, expected in ((100, 100), (1000, MAX_SOURCE_TOKENS)):
+        together = heed.load([tmp_path / str(longest), model])
+        assert together.reader.max_source_tokens == expected
 
 
 def test_a_list_of_one_is_that_model(model: str) -> None:

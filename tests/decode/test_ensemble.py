@@ -1,5 +1,7 @@
 """Several models together give the mean of their probabilities, and a search sees nothing else."""
 
+import tracemalloc
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +14,7 @@ from heed.decode.ensemble import Ensemble, MeanNextTokens
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
 from heed.decode.state import Hypothesis
+from heed.errors import HeedError
 from heed.model.interface import ArrayNextTokens, Changes
 
 BOS, EOS = 2, 1
@@ -81,13 +84,29 @@ def test_a_token_that_all_rank_third_can_be_the_first() -> None:
     np.testing.assert_allclose(np.exp(scores), [[0.29]], rtol=1e-5)
 
 
+@pytest.mark.parametrize("count", [500, 1500])
+def test_many_at_once_need_no_table_of_their_pairs(count: int) -> None:
+    """Sampling asks for thousands: 4 rows take a few megabytes, not hundreds."""
+    random = np.random.default_rng(0)
+    found = [np.float32(-random.gamma(9, size=(4, 20_000))) for _ in range(2)]
+    together = MeanNextTokens([*map(ArrayNextTokens, found)])
+    tracemalloc.start()
+    try:
+        together.top_k(count)
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
+
+
 def test_probabilities_below_those_of_float32_are_not_impossible() -> None:
     found = np.array([[-200.0, 0.0]], dtype=np.float32)
     together = MeanNextTokens([ArrayNextTokens(found), ArrayNextTokens(found)])
     np.testing.assert_array_equal(together.all_log_probs(), found)
 
 
-def search(model: Any, kinds: list[int], **options: Any) -> list[list[Hypothesis]]:
+def search(
+    model: Any, kinds: list[int], forbidden: Sequence[int] = (0, BOS), **options: Any
+) -> list[list[Hypothesis]]:
     return decode(
         model,
         np.array([[kind] for kind in kinds]),
@@ -95,7 +114,7 @@ def search(model: Any, kinds: list[int], **options: Any) -> list[list[Hypothesis
         bos_id=BOS,
         eos_id=EOS,
         pad_id=0,
-        forbidden=[0, BOS],
+        forbidden=forbidden,
     )
 
 
@@ -109,7 +128,7 @@ OPTIONS = [
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_equal_models_find_what_one_finds(fakes: SimpleNamespace, options: dict[str, Any]) -> None:
-    model = fakes.hash_model(3, vocab_size=11, n_kinds=3)
+    model = fakes.hash_model(3, vocab_size=31, n_kinds=3)
     alone = search(model, [0, 1, 2], **options)
     together = search(Ensemble([model, model]), [0, 1, 2], **options)
     for line, expected in zip(together, alone, strict=True):
@@ -121,7 +140,7 @@ def test_equal_models_find_what_one_finds(fakes: SimpleNamespace, options: dict[
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_scores_are_log_probs_of_the_mean(fakes: SimpleNamespace, beam_size: int) -> None:
     """Each model reads the whole hypothesis, also after rows of the beam change places."""
-    models = [fakes.hash_model(seed, vocab_size=9, n_kinds=2) for seed in (4, 5)]
+    models = [fakes.hash_model(seed, vocab_size=29, n_kinds=2) for seed in (4, 5)]
     for kind, line in enumerate(search(Ensemble(models), [0, 1], beam_size=beam_size)):
         tokens = [BOS, *line[0].ids, EOS]
         expected = [
@@ -133,6 +152,15 @@ def test_scores_are_log_probs_of_the_mean(fakes: SimpleNamespace, beam_size: int
         np.testing.assert_allclose(
             line[0].token_log_probs, expected[: len(line[0].token_log_probs)], atol=1e-4
         )
+
+
+def test_nan_of_one_model_is_an_error(fakes: SimpleNamespace) -> None:
+    """Also where a hypothesis has ended before it."""
+    models = [fakes.hash_model(seed, vocab_size=31) for seed in range(2)]
+    models[1].table[0, 16:] = np.nan  # after `<bos>` alone the hash is 15
+    models[1].table[0, 15, EOS] = 5.0
+    with pytest.raises(HeedError, match="must be finite, but is nan"):
+        search(Ensemble(models), [0], beam_size=4, forbidden=[], early_stopping="never")
 
 
 def test_the_lowest_limit_holds(fakes: SimpleNamespace) -> None:
