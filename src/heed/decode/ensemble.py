@@ -134,7 +134,8 @@ class MeanNextTokens:
         for Middleware", the threshold algorithm).
         """
         count = min(count, self.vocab_size)
-        width = min(2 * count + 2 + _most_entries(changes), self.vocab_size)
+        more = 0 if changes is None else changes.most_entries
+        width = min(2 * count + 2 + more, self.vocab_size)
         if width > min(_WIDEST, self.vocab_size - 1):
             return ArrayNextTokens(self.all_log_probs()).top_k(count, changes)
         tops = [member.top_k(width, _without_entries(changes)) for member in self._members]
@@ -146,8 +147,8 @@ class MeanNextTokens:
         ids[~is_real] = 0
         scores = np.where(is_real, self.log_probs_of(ids), -np.inf).astype(np.float32)
         if changes is not None:
-            entries, places = (ids[changes.rows] == changes.ids[:, None]).nonzero()
-            np.minimum.at(scores, (changes.rows[entries], places), changes.scores[entries])
+            rows, columns, numbers = changes.places_in(ids)
+            np.minimum.at(scores, (rows, columns), changes.scores[numbers])
         # The ids ascend, so a stable sort puts the lower one first among equals.
         order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
         scores, ids = np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
@@ -176,13 +177,6 @@ def _log_mean(log_probs: Sequence[Floats]) -> Floats:
     with np.errstate(divide="ignore"):
         found: Floats = np.log(total / len(log_probs)) + shift
     return found
-
-
-def _most_entries(changes: Changes | None) -> int:
-    """The most single entries that are changed in one row."""
-    if changes is None or not len(changes.rows):
-        return 0
-    return int(np.bincount(changes.rows).max())
 
 
 def _without_entries(changes: Changes | None) -> Changes | None:

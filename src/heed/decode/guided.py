@@ -183,8 +183,8 @@ class GuidedNextTokens:
         is_again = ((ids[:, :, None] == self._ids[:, None]) & is_real[:, None]).any(axis=2)
         entries = np.where(is_real, self._own + self._bonuses - log_sums, -np.inf)
         if changes is not None:
-            rows, columns, places = self._entries_of(changes)
-            np.minimum.at(entries, (rows, columns), changes.scores[places])
+            rows, columns, numbers = changes.places_in(self._ids)
+            np.minimum.at(entries, (rows, columns), changes.scores[numbers])
         scores = np.where(is_again, -np.inf, scores - log_sums)
         scores = np.concatenate([scores, entries], axis=1, dtype=np.float32)
         ids = np.concatenate([ids, self._ids], axis=1)
@@ -200,14 +200,9 @@ class GuidedNextTokens:
     def _are_forbidden(self, changes: Changes) -> NDArray[np.bool_]:
         """Which entries may not come next, `(n_rows, n_entries)`."""
         found = np.isin(self._ids, changes.forbidden)
-        rows, columns, places = self._entries_of(changes)
-        np.logical_or.at(found, (rows, columns), changes.scores[places] == -np.inf)
+        rows, columns, numbers = changes.places_in(self._ids)
+        np.logical_or.at(found, (rows, columns), changes.scores[numbers] == -np.inf)
         return found
-
-    def _entries_of(self, changes: Changes) -> tuple[Ids, Ids, Ids]:
-        """The rows and columns of the entries that are changed, and the places of the changes."""
-        places, columns = (self._ids[changes.rows] == changes.ids[:, None]).nonzero()
-        return changes.rows[places], columns, places
 
 
 def _log_sums(added: Floats) -> Floats:

@@ -44,9 +44,7 @@ class StateNextTokens:
         """The largest scores and their ids, both `(rows, count)`; see `NextTokens.top_k`."""
         forbidden = _NONE if changes is None else changes.forbidden
         # With this many more than requested, enough remain after the changes in their row.
-        more = (
-            0 if changes is None or not len(changes.rows) else int(np.bincount(changes.rows).max())
-        )
+        more = 0 if changes is None else changes.most_entries
         if len(forbidden) <= _FEW and more <= _FEW and count + more <= library.MOST_INSERTED:
             best = self._state.best(count + more, forbidden)
             if best is not None:
@@ -70,11 +68,11 @@ def _lowered(values: Floats, ids: Ids, count: int, changes: Changes) -> tuple[Fl
         count: how many to return.
         changes: the entries.
     """
-    entries, places = (ids[changes.rows] == changes.ids[:, None]).nonzero()
-    if not len(entries):
+    rows, columns, numbers = changes.places_in(ids)
+    if not len(rows):
         return values[:, :count], ids[:, :count]
-    values, ids, rows = values.copy(), ids.copy(), changes.rows[entries]
-    np.minimum.at(values, (rows, places), changes.scores[entries])
+    values, ids = values.copy(), ids.copy()
+    np.minimum.at(values, (rows, columns), changes.scores[numbers])
     rows = np.unique(rows)
     order = np.lexsort((ids[rows], -values[rows]), axis=1)
     values[rows] = np.take_along_axis(values[rows], order, axis=1)

@@ -37,6 +37,20 @@ class Changes:
     ids: Ids
     scores: Floats
 
+    @property
+    def most_entries(self) -> int:
+        """The most single entries that are changed in one row."""
+        return int(np.bincount(self.rows).max()) if len(self.rows) else 0
+
+    def places_in(self, ids: Ids) -> tuple[Ids, Ids, Ids]:
+        """Where the changed entries stand in some ids of each row, `(rows, n_ids)`.
+
+        Returns:
+            Their rows and columns there, and their numbers here, each `(n_found,)`.
+        """
+        numbers, columns = (ids[self.rows] == self.ids[:, None]).nonzero()
+        return self.rows[numbers], columns, numbers
+
 
 class NextTokens(Protocol):
     """Natural log-probs of the next token of each row, over the whole vocabulary.
