@@ -39,7 +39,14 @@ from heed.model.fast import attention as fast_attention
 from heed.model.fast import tiles
 from heed.model.fast.products import Linear, linear
 from heed.model.fast.rotation import turn
-from heed.model.interface import ArrayNextTokens, Inspectable, NextTokens, PromptReader, largest
+from heed.model.interface import (
+    ArrayNextTokens,
+    Changes,
+    Inspectable,
+    NextTokens,
+    PromptReader,
+    largest,
+)
 from heed.model.layers import (
     DecoderLayer,
     EncoderLayer,
@@ -119,6 +126,7 @@ SIZES = {
     "vocab_size": 31,
     "count": 19,
     "n_ids": 21,
+    "n_found": 26,
     "n_in": 24,
     "n_out": 25,
     "n_new": 1,
@@ -619,6 +627,13 @@ def interface_calls() -> Iterator[Call]:
         yield kind.log_probs_of, following.log_probs_of, {"ids": ids("rows, n_ids").numpy()}
         yield kind.top_k, following.top_k, {"count": size("count")}
         yield kind.all_log_probs, following.all_log_probs, {}
+    shown = np.broadcast_to(np.arange(size("n_ids")), (size("rows"), size("n_ids")))
+    found, absent = np.arange(size("n_found")), np.full(4, size("n_ids"))
+    changed = np.concatenate([found % size("n_ids"), absent])
+    rows = np.arange(len(changed)) % size("rows")
+    scores = np.zeros(len(changed))
+    changes = Changes(forbidden=found[:0], rows=rows, ids=changed, scores=scores)
+    yield Changes.places_in, changes.places_in, {"ids": shown}
 
 
 ARRAYS: Any = Tensor | np.ndarray | tuple | list

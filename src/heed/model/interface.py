@@ -43,7 +43,10 @@ class Changes:
         return int(np.bincount(self.rows).max()) if len(self.rows) else 0
 
     def places_in(self, ids: Ids) -> tuple[Ids, Ids, Ids]:
-        """Where the changed entries stand in some ids of each row, `(rows, n_ids)`.
+        """Where the changed entries stand among some ids of each row.
+
+        Args:
+            ids: some for each row, `(rows, n_ids)`.
 
         Returns:
             Their rows and columns there, and their numbers here, each `(n_found,)`.
