@@ -25,6 +25,7 @@ from heed.compress.distill import (
 from heed.data.corpus import Corpus, DataConfig
 from heed.data.prepared import open_prepared
 from heed.data.readers import ParallelFiles
+from heed.disk import portions
 from heed.disk.files import write_atomically
 from heed.errors import ConfigError, DataError, RunError
 from heed.train.recipe.asked import Asked
@@ -175,7 +176,7 @@ def test_stopped_and_begun_again_nothing_is_translated_twice(
     assert learn(teacher, translator, out, should_stop=lambda: len(translator.lines) > 20) is None
     assert translator.lines == once[:27]
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(distill, "write_atomically", end)
+        patch.setattr(portions, "write_atomically", end)
         learn(teacher, translator, out)
     del translator.lines[-9:]  # what was not kept
     parts = learn(teacher, translator, out)

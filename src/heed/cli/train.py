@@ -60,6 +60,7 @@ SETTINGS = {
     "checkpoint_every": "training.checkpoint_every",
     "seed": "training.seed",
     "both_directions": "data.both_directions",
+    "teachers": "data.teachers",
     "parent": "training.parent",
     "threads": "training.threads",
     "device": "training.device",
@@ -116,6 +117,11 @@ OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
     bool,
     "One model for both directions, src to tgt and tgt to src.",
     default=None,
+)
+@data_option(
+    "--teachers",
+    click.IntRange(0, 12),
+    "Train so many models first, and learn from their translations of the corpus as well.",
 )
 @run_option("--out", str, "Run folder; becomes the model folder.", metavar="RUN")
 @run_option(
@@ -280,12 +286,12 @@ def start(
     # When one of several processes fails, torchrun sends SIGTERM to the others. The leader must
     # still report its own error, too.
     with stop_signals(None if is_one_of_several() else say) as stop:
-        from heed.train.run.run import run_training
+        from heed.train.teachers.run import train_with_teachers
 
         if use_tensorboard and process_rank() == 0:
             reports.append(tensorboard(Path(out)))
         try:
-            outcome = run_training(
+            outcome = train_with_teachers(
                 asked,
                 corpus,
                 Path(out),

@@ -9,7 +9,6 @@ Distillation".
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -25,11 +24,13 @@ from heed.data.corpus import Corpus, DataConfig
 from heed.data.fingerprint import file_facts, require_same
 from heed.data.lines import read_lines
 from heed.data.prepared import DATA, REPORT_FILE, TRAIN_FILE, Prepared, open_prepared
-from heed.data.readers import Pair, ParallelFiles, read_parallel
+from heed.data.readers import Pair, read_parallel
 from heed.data.split import shared_with
 from heed.data.vocabularies import VOCAB_FILES, write_vocabs
-from heed.disk.files import atomic_writer, parse_json, read_bytes, to_json, write_atomically
+from heed.data.written import write_parallel, written_parallel
+from heed.disk.files import parse_json, read_bytes, to_json, write_atomically
 from heed.disk.folders import read_manifest, remove_temporaries
+from heed.disk.portions import PORTIONS, Portions
 from heed.engine.packed import save_rounded
 from heed.errors import ConfigError, DataError
 from heed.evaluate.counts import Reading, count_bleu, count_chrf
@@ -43,7 +44,7 @@ from heed.translate.translator import Translator
 
 SCORES = "scores.json"
 LESSON = "lesson.json"
-OWN_FILES = (*VOCAB_FILES, MADE_FROM, SCORES, LESSON, "portion-*.json", "train.*", "dev.*")
+OWN_FILES = (*VOCAB_FILES, MADE_FROM, SCORES, LESSON, PORTIONS, "train.*", "dev.*")
 """All files in the folder of a lesson; `*` stands for any characters."""
 
 TIME_SHARE = 0.4
@@ -105,18 +106,8 @@ class Lesson:
     @property
     def corpus(self) -> Corpus:
         """The pairs, in the form that training reads."""
-        train, dev = (
-            tuple(
-                ParallelFiles(
-                    files=_names(self.folder, role, source_lang, target_lang),
-                    source_lang=source_lang,
-                    target_lang=target_lang,
-                )
-                for source_lang, target_lang in directions
-            )
-            for role, directions in (("train", self.train), ("dev", self.dev))
-        )
-        return Corpus(train=train, dev=dev)
+        train = written_parallel(self.folder, "train", self.train)
+        return Corpus(train=train, dev=written_parallel(self.folder, "dev", self.dev))
 
 
 def training_seconds(
@@ -304,38 +295,29 @@ def teach(
     """
     folder = out / TEACHER
     remove_temporaries(folder, OWN_FILES)
-    n_done, before_s = _progress(folder)
+    portions = Portions(folder)
+    before_s = portions.seconds
     scores = _scores(translator, sources.dev, folder)
     limit_s = math.inf if time_s is None else TIME_SHARE * time_s
-    left, cost_s = islice(sources.pairs(), n_done, None), 0.0
+    left, cost_s = islice(sources.pairs(), portions.n_done, None), 0.0
     while pairs := list(islice(left, PORTION)):
         begun_s = before_s + clock() - started_at
-        if n_done and begun_s + cost_s > limit_s:
+        if portions.n_done and begun_s + cost_s > limit_s:
             break
         if should_stop():
             return None
         found = _translated(translator, pairs, beam_size)
         spent_s = before_s + clock() - started_at
         cost_s = spent_s - begun_s
-        _keep(folder / f"portion-{n_done:010}.json", {"seconds": spent_s, "translations": found})
-        n_done += len(found)
+        portions.add(found, spent_s)
         numbers = {"seconds": spent_s, "left_s": limit_s - spent_s}
-        report({"kind": "translated", "done": n_done, "of": sources.n_pairs, **numbers})
+        report({"kind": "translated", "done": portions.n_done, "of": sources.n_pairs, **numbers})
     training_seconds(time_s, before_s + clock() - started_at, scores)  # raises if none is left
-    facts: dict[str, Any] = {"scores": scores, **_write(translator, sources, folder)}
+    facts: dict[str, Any] = {"scores": scores, **_write(translator, sources, portions)}
     facts["seconds"] = before_s + clock() - started_at
     write_atomically(folder / LESSON, to_json(facts))
-    for path in _portion_files(folder):
-        path.unlink()
+    portions.remove()
     return Lesson(folder=folder, **facts)
-
-
-def _progress(folder: Path) -> tuple[int, float]:
-    """The number of sentences translated in earlier calls, and the seconds they took."""
-    n_done, seconds = 0, 0.0
-    for portion in _portions(folder):
-        n_done, seconds = n_done + len(portion["translations"]), portion["seconds"]
-    return n_done, seconds
 
 
 def _translated(translator: Translator, pairs: Sequence[Pair], beam_size: int) -> list[str]:
@@ -433,18 +415,18 @@ def _scores(translator: Translator, dev: list[Pair], folder: Path) -> dict[str, 
     return parse_json(read_bytes(path), path)
 
 
-def _write(translator: Translator, sources: Sources, folder: Path) -> dict[str, Any]:
+def _write(translator: Translator, sources: Sources, portions: Portions) -> dict[str, Any]:
     """Write vocabularies and pairs; returns the fields of `Lesson` that describe them.
 
     Raises:
         DataError: every translation is empty.
     """
-    vocabs = translator.src_vocab, translator.tgt_vocab
+    vocabs, folder = (translator.src_vocab, translator.tgt_vocab), portions.folder
     write_vocabs(folder, vocabs)
     counts = {"n_translated": 0, "n_real": 0}
 
     def taught() -> Iterator[Pair]:
-        texts = chain.from_iterable(portion["translations"] for portion in _portions(folder))
+        texts = portions.results()
         for pair in sources.pairs():
             text = next(texts, None)
             # An empty translation counts as not translated.
@@ -454,7 +436,7 @@ def _write(translator: Translator, sources: Sources, folder: Path) -> dict[str, 
             elif text is None:
                 return
 
-    train = _write_pairs(folder, "train", taught())
+    train = write_parallel(folder, "train", taught())
     if not train:
         raise DataError(
             "The teacher translates every sentence to nothing, so there is nothing to learn from. "
@@ -462,38 +444,7 @@ def _write(translator: Translator, sources: Sources, folder: Path) -> dict[str, 
         )
     return {
         "train": train,
-        "dev": _write_pairs(folder, "dev", sources.dev),
+        "dev": write_parallel(folder, "dev", sources.dev),
         "tokenizer": {"kind": kind_of(vocabs[0]), "joint": vocabs[0] is vocabs[1]},
         **counts,
     }
-
-
-def _write_pairs(folder: Path, role: str, pairs: Iterable[Pair]) -> list[list[str]]:
-    """Write two files for each direction; returns the directions."""
-    with ExitStack() as stack:
-        files: dict[tuple[str, str], list[Any]] = {}
-        for pair in pairs:
-            direction = pair.source_lang, pair.target_lang
-            if direction not in files:
-                names = _names(folder, role, *direction)
-                files[direction] = [stack.enter_context(atomic_writer(name)) for name in names]
-            for file, text in zip(files[direction], (pair.src, pair.tgt), strict=True):
-                file.write((" ".join(text.splitlines()) + "\n").encode("utf-8", "replace"))
-    return [list(direction) for direction in files]
-
-
-def _names(folder: Path, role: str, source_lang: str, target_lang: str) -> tuple[str, str]:
-    stem = f"{role}.{source_lang or 'src'}-{target_lang or 'tgt'}"
-    return str(folder / f"{stem}.src"), str(folder / f"{stem}.tgt")
-
-
-def _keep(path: Path, values: dict[str, Any]) -> None:
-    write_atomically(path, to_json(values, indent=None))
-
-
-def _portion_files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("portion-*.json"))
-
-
-def _portions(folder: Path) -> Iterator[dict[str, Any]]:
-    return (parse_json(read_bytes(path), path) for path in _portion_files(folder))

@@ -21,6 +21,8 @@ class Corpus:
         dev: pairs to choose the best model; without it some pairs of `train` are set aside.
         test: pairs for the final evaluation; without it `DataConfig.test_size` pairs of `train` are
             set aside.
+        made: more training pairs, one side of each translated by a model: not for the vocabulary,
+            the known words or the model's memory.
         mono: text in one of the languages alone, for a model of both directions.
         text: files of text, for a language model.
         labeled: files of labeled text, for a classifier.
@@ -30,6 +32,7 @@ class Corpus:
     train: tuple[ParallelFiles, ...] = ()
     dev: tuple[ParallelFiles, ...] = ()
     test: tuple[ParallelFiles, ...] = ()
+    made: tuple[ParallelFiles, ...] = ()
     mono: tuple[Mono, ...] = ()
     text: tuple[str, ...] = ()
     labeled: tuple[str, ...] = ()
@@ -38,7 +41,7 @@ class Corpus:
     @property
     def files(self) -> list[str]:
         """The names of all files."""
-        parts = (*self.train, *self.dev, *self.test)
+        parts = (*self.train, *self.dev, *self.test, *self.made)
         pairs = [name for part in parts for name in part.files]
         others = (*self.text, *self.labeled, *self.dev_labeled)
         return [*pairs, *(mono.file for mono in self.mono), *others]
@@ -66,6 +69,8 @@ class DataConfig(CleanConfig):
             invented names, spans to be copied (`train/epochs/disturb.py`).
         memory: store the training pairs with the model, if they help it to translate similar
             sentences (`train/run/remember.py`).
+        teachers: models that are trained first, and whose translations of the corpus are further
+            training pairs (`train/teachers`). Source: Nguyen et al. 2020.
 
     Raises:
         ConfigError: a value is out of its range.
@@ -80,6 +85,7 @@ class DataConfig(CleanConfig):
     back_translate_at: Annotated[float, Range(0, 1)] = 0.5
     disturb: Annotated[float, Range(0, 1)] = 0.0
     memory: bool = True
+    teachers: Annotated[int, Range(0, 12)] = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,14 +1,17 @@
-"""Clean pairs as ids on disk: the training pairs of a corpus, each with its language tag."""
+"""Clean pairs as ids on disk: the training pairs of a corpus, each with its language tag.
+
+Those that a model has translated come last.
+"""
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from heed.data.clean import CleanReport
 from heed.data.corpus import DataConfig
 from heed.data.progress import Report, counted
 from heed.data.readers import Pair
-from heed.data.split import TRAIN
+from heed.data.split import MADE, TRAIN
 from heed.data.spool import Spool
 from heed.data.store import Store
 from heed.errors import DataError
@@ -24,14 +27,20 @@ def encode_train(
     config: DataConfig,
     cleaning: CleanReport,
     report: Report,
-) -> dict[str, int]:
-    """Write the training pairs as ids; returns their number of tokens, `<eos>` included."""
+) -> tuple[dict[str, int], int]:
+    """Write the training pairs as ids.
+
+    Returns:
+        Their number of tokens, `<eos>` included, and how many rows are of `MADE` pairs.
+    """
     src_vocab, tgt_vocab = vocabs
     tokens = {"source": 0, "target": 0}
-    n_pairs = int((kept.splits == TRAIN).sum())
-    pairs = counted(_encoded(kept.pairs(TRAIN), vocabs), report, "encoding", of=n_pairs)
+    n_real, n_made = (int((kept.splits == split).sum()) for split in (TRAIN, MADE))
+    read = chain(kept.pairs(TRAIN), kept.pairs(MADE))
+    pairs = counted(_encoded(read, vocabs), report, "encoding", of=n_real + n_made)
+    n_made_rows = 0
     with Store.create(path, src_vocab.hash, tgt_vocab.hash) as store:
-        for pair, src_ids, tgt_ids in pairs:
+        for number, (pair, src_ids, tgt_ids) in enumerate(pairs):
             rows = [(_tag(src_vocab, pair.target_lang) + src_ids, tgt_ids)]
             if config.both_directions:
                 rows.append((_tag(src_vocab, pair.source_lang) + tgt_ids, src_ids))
@@ -39,6 +48,7 @@ def encode_train(
                 cleaning.n_kept -= 1
                 cleaning.drop("too_long", pair)
                 continue
+            n_made_rows += len(rows) if number >= n_real else 0
             for row in rows:
                 store.add(*row)
                 tokens["source"] += len(row[0]) + 1
@@ -48,7 +58,7 @@ def encode_train(
                 f"No training pairs are left: every pair has more than {config.max_length} pieces "
                 f"on a side. {cleaning.fallen()}Raise data.max_length."
             )
-    return tokens
+    return tokens, n_made_rows
 
 
 def _encoded(

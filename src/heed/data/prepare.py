@@ -35,7 +35,7 @@ from heed.data.prepared import (
 )
 from heed.data.progress import Report, counted, phase, silent
 from heed.data.readers import Pair, ParallelFiles, read_part, table_columns
-from heed.data.split import DEV, TEST, TRAIN, sentence_key, shared_with, split
+from heed.data.split import DEV, MADE, TEST, TRAIN, sentence_key, shared_with, split
 from heed.data.spool import Spool, write_pairs
 from heed.data.stdin import keep_stdin
 from heed.data.vocabularies import (
@@ -117,7 +117,7 @@ def prepare(
     else:
         make_directory(directory)
         files = _from_file(corpus, kept_stdin)
-        for part in (*files.train, *files.dev, *files.test):
+        for part in (*files.train, *files.dev, *files.test, *files.made):
             if columns := table_columns(part):
                 report({"kind": "note", "text": f"{part.files[0]}: {columns}"})
         found = _write_all(files, directory, config, tokenizer, seed, taken or base, report)
@@ -129,7 +129,7 @@ def prepare(
 
 def _has_stdin(corpus: Corpus) -> bool:
     """Whether standard input is to be read; checks first that the other files exist."""
-    roles = (corpus.train, corpus.dev, corpus.test)
+    roles = (corpus.train, corpus.dev, corpus.test, corpus.made)
     names = [name for parts in roles for part in parts for name in part.files]
     for name in names:
         if name != STDIN:
@@ -187,7 +187,8 @@ def _write_all(
     try:
         facts = _spool(corpus, spool, config, _not_held_out(dev, test), cleaning, report)
         parts = _split(facts, config, seed, cleaning, needs_dev=not dev, needs_test=not test)
-        kept = Spool(spool, parts)
+        n_made = cleaning.n_kept - len(parts)
+        kept = Spool(spool, np.append(parts, np.full(n_made, MADE, dtype=np.uint8)))
         dev, test = dev or list(kept.pairs(DEV)), test or list(kept.pairs(TEST))
         phase(report, f"{_origin(base, tokenizer)} the vocabulary")
         vocabs = _make_vocabs(base, kept, tokenizer, facts, languages, report)
@@ -200,7 +201,8 @@ def _write_all(
         mono = write_mono(
             corpus.mono, directory, vocabs[0], config, rules, config.max_length, report
         )
-        tokens = encode_train(kept, vocabs, directory / TRAIN_FILE, config, cleaning, report)
+        path = directory / TRAIN_FILE
+        tokens, n_made_rows = encode_train(kept, vocabs, path, config, cleaning, report)
     finally:
         spool.unlink(missing_ok=True)
     checksums = _write_held_out(directory, {DEV_FILE: dev, TEST_FILE: test}, config)
@@ -208,15 +210,12 @@ def _write_all(
         "pairs": cleaning.to_dict(),
         "words": has_words,
         "train": cleaning.n_kept - int((parts != TRAIN).sum()),
+        "made": n_made_rows,
         "dev": len(dev),
         "test": len(test),
         "dev_pairs": dev_reading.to_dict(),
         "test_pairs": test_reading.to_dict(),
-        "leaks": {
-            "train_in_dev": cleaning.n_dropped.get("in_dev", 0),
-            "train_in_test": cleaning.n_dropped.get("in_test", 0),
-            "dev_in_test": sum(map(bool, map(shared_with(test, "test"), dev))),
-        },
+        "leaks": _leaks(cleaning, dev, test),
         "tokens": tokens,
         "mono": mono,
         "checksums": checksums,
@@ -226,6 +225,15 @@ def _write_all(
             "source_size": vocabs[0].size,
             "target_size": vocabs[1].size,
         },
+    }
+
+
+def _leaks(cleaning: CleanReport, dev: list[Pair], test: list[Pair]) -> dict[str, int]:
+    """Pairs that share a sentence with another set, by both sets; those of train were dropped."""
+    return {
+        "train_in_dev": cleaning.n_dropped.get("in_dev", 0),
+        "train_in_test": cleaning.n_dropped.get("in_test", 0),
+        "dev_in_test": sum(map(bool, map(shared_with(test, "test"), dev))),
     }
 
 
@@ -248,7 +256,7 @@ def _write_held_out(
 
 
 class _Facts(NamedTuple):
-    """Facts kept in memory of each pair, and the counts of characters of both sides."""
+    """Facts kept in memory of each real pair, and the counts of characters of both sides."""
 
     src_keys: "array[int]"  # subscripted by type checkers only before Python 3.12
     tgt_keys: "array[int]"
@@ -264,12 +272,17 @@ def _spool(
     cleaning: CleanReport,
     report: Report,
 ) -> _Facts:
-    """Write the clean pairs to one file."""
+    """Write the clean pairs to one file, those that a model has translated last."""
     facts = _Facts(array("Q"), array("Q"), Counter(), Counter())
-    raw = counted(chain.from_iterable(map(read_part, corpus.train)), report, READING)
+    parts = (*corpus.train, *corpus.made)
+    raw = counted(chain.from_iterable(map(read_part, parts)), report, READING)
+    made = {part.files[0] for part in corpus.made}
 
     def noted() -> Iterator[Pair]:
         for pair in clean(raw, config, cleaning, extra_rules=rules):
+            if pair.origin in made:
+                yield pair
+                continue
             facts.src_keys.append(sentence_key(pair.src))
             facts.tgt_keys.append(sentence_key(pair.tgt))
             if cleaning.n_kept <= _COUNTED_PAIRS:
@@ -338,7 +351,7 @@ def _make_vocabs(
     if base and tokenizer.vocab_from:
         require_tags(base[0], languages, tokenizer.vocab_from)
         return base
-    n_counted = min(len(kept.splits), _COUNTED_PAIRS)
+    n_counted = min(len(facts.src_keys), _COUNTED_PAIRS)
     n_characters = facts.src_characters.total() + facts.tgt_characters.total()
     n_enough = max(1, MAX_CHARACTERS * n_counted // n_characters)
 
@@ -390,7 +403,7 @@ def _fingerprint(
     corpus: Corpus, config: DataConfig, tokenizer: TokenizerConfig, seed: int, stdin: str
 ) -> dict[str, str]:
     """Everything that decides the result, as JSON values."""
-    roles = {"train": corpus.train, "dev": corpus.dev, "test": corpus.test}
+    roles = {"train": corpus.train, "dev": corpus.dev, "test": corpus.test, "made": corpus.made}
     files = {
         f"{role} file {number + 1}.{side + 1}": ", ".join(
             (
@@ -407,7 +420,7 @@ def _fingerprint(
     del pieces["tokenizer.subword_alpha"]  # changes how training reads, not what is written
     del pieces["tokenizer.vocab_from"]  # its content counts, not its path
     settings = spelled_settings("data", config)
-    del settings["data.disturb"], settings["data.memory"]
+    del settings["data.disturb"], settings["data.memory"], settings["data.teachers"]
     return {
         "format": str(_FORMAT_VERSION),
         "seed": str(seed),

@@ -73,6 +73,12 @@ class Prepared:
     labels: tuple[str, ...] = ()
 
     @property
+    def n_real(self) -> int:
+        """The number of rows of `train`, its first ones, that no model has translated."""
+        # A report of an older heed does not have this entry.
+        return len(self.train) - int(self.report.get("made", 0))
+
+    @property
     def n_outputs(self) -> int:
         """The number of ids that the model chooses from."""
         return N_SPECIAL + len(self.labels) if self.labels else self.tgt_vocab.size

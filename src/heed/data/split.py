@@ -15,7 +15,8 @@ from heed.data.readers import Pair
 
 Keys = NDArray[np.uint64]
 
-TRAIN, DEV, TEST = range(3)
+TRAIN, DEV, TEST, MADE = range(4)
+"""The sets of pairs; `MADE` are training pairs that a model has translated."""
 # A sentence with many translations joins many pairs into one group. Larger groups than this are
 # drawn only if there is no other, because they would fill dev with variants of one sentence.
 LARGEST_KNOT = 4

@@ -27,6 +27,10 @@ FACTS_FILE = "back-translated.json"
 TEACHER = "teacher"
 """In the folder of a student's run: the files of `heed distill`."""
 MADE_FROM = "made-from.json"
+TEACHERS = "teachers"
+"""In the run folder: the runs and translations of its teachers (`train/teachers`)."""
+SPENT = "spent.json"
+"""Written first: the seconds that they took."""
 
 OWN_FILES = (
     *(ASKED_FILE, RECIPE_FILE, RESOLVED_FILE, METRICS_FILE, PARENT_FILE, LOCK, MANIFEST),
@@ -100,7 +104,7 @@ def require_outside(out: Path, files: Iterable[str], own: Iterable[str] = OWN_PA
 
 def foreign_file(folder: Path) -> str | None:
     """A file below a model or run folder that heed does not write there, or None."""
-    own = (*OWN_PATHS, f"{TEACHER}/*")
+    own = (*OWN_PATHS, f"{TEACHER}/*", f"{TEACHERS}/*")
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         is_folder = path.is_dir() and not path.is_symlink()
@@ -116,6 +120,7 @@ def _is_run(out: Path) -> bool:
     return (
         (asked is not None and set(asked) <= _SECTIONS)
         or "fingerprint" in (_json(out / DATA / REPORT_FILE) or {})
+        or "seconds" in (_json(out / TEACHERS / SPENT) or {})
         or "teacher" in (_json(out / TEACHER / MADE_FROM) or {})
     )
 
@@ -129,6 +134,7 @@ def _json(path: Path) -> dict[str, object] | None:
 
 def _is_of_a_beginning(entry: Path) -> bool:
     """Whether this entry is left by a run that was killed before its first file was complete."""
-    if entry.name == TEACHER and entry.is_dir():
-        return all(is_temporary(inner.name, (MADE_FROM,)) for inner in entry.iterdir())
+    first = {TEACHER: MADE_FROM, TEACHERS: SPENT}.get(entry.name)
+    if first and entry.is_dir():
+        return all(is_temporary(inner.name, (first,)) for inner in entry.iterdir())
     return entry.name == LOCK or is_temporary(entry.name, (ASKED_FILE,))

@@ -96,7 +96,7 @@ def helpful_memory(
 
 
 def memory_of(data: Prepared, reader: LineReader) -> TranslationMemory:
-    """The first `MOST_PAIRS` training pairs, with slots for their common spans.
+    """The first `MOST_PAIRS` real training pairs, with slots for their common spans.
 
     Of several translations of a source it holds the most frequent one.
 
@@ -105,7 +105,7 @@ def memory_of(data: Prepared, reader: LineReader) -> TranslationMemory:
         reader: of the model; pairs in capitals are stored as it reads them.
     """
     pairs = with_slots(data.train, data.src_vocab, data.tgt_vocab)
-    numbers = range(min(len(data.train), MOST_PAIRS))
+    numbers = range(min(data.n_real, MOST_PAIRS))
     in_capitals = _read_in_capitals(data, pairs, numbers, reader)
     translations: dict[tuple[int, ...], Counter[tuple[int, ...]]] = {}
     for number in numbers:

@@ -76,7 +76,9 @@ def _observe(trainer: Trainer, data: Prepared, recipe: Recipe) -> Observed:
 
 
 def _counts(data: Prepared) -> dict[str, int]:
-    return {"training pairs": len(data.train), "for development": len(data.dev)}
+    n_made = len(data.train) - data.n_real
+    made = {"made by teachers": n_made} if n_made else {}
+    return {"training pairs": data.n_real, **made, "for development": len(data.dev)}
 
 
 def _ending(time_s: float | None) -> float:

@@ -1,0 +1,338 @@
+"""A run with teachers: they are trained and translate the corpus, then its own model is trained.
+
+A teacher of the run's direction gives each source another translation, one of the opposite
+direction gives each translation another source. The run learns from these pairs and the real ones.
+Source: Nguyen et al. 2020, "Data Diversification: A Simple Strategy for Neural Machine
+Translation".
+
+`teachers/` in the run folder holds the cleaned corpus (`data/`, and as text), the run folder of
+each teacher, and its pairs; `spent.json` is the time that all this took.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from heed.config import parse_duration
+from heed.data.corpus import Corpus, names_of
+from heed.data.lines import STDIN
+from heed.data.prepared import DATA, Prepared
+from heed.data.progress import phase
+from heed.data.readers import Pair, ParallelFiles
+from heed.data.written import write_parallel, written_parallel
+from heed.disk.files import lock, parse_json, read_bytes, to_json, write_atomically
+from heed.disk.portions import Portions
+from heed.errors import ConfigError
+from heed.machine.seeds import derive_seed
+from heed.machine.threads import is_one_of_several
+from heed.train.recipe.asked import Asked
+from heed.train.recipe.choose import DEFAULT_TIME_S
+from heed.train.recipe.folder import (
+    OWN_PATHS,
+    SPENT,
+    TEACHERS,
+    require_outside,
+    require_run_folder,
+)
+from heed.train.recipe.recipe import Draft, draft
+from heed.train.run.run import Outcome, run_training
+from heed.train.step.events import Report, duration
+from heed.train.tasks.table import TASKS
+from heed.train.teachers.plan import Teacher, seconds_of_each, teacher_settings, teachers_of
+from heed.translate.doubts.judge import is_doubtful
+from heed.translate.translator import load
+
+PORTION = 512
+"""Sentences translated and saved together."""
+
+
+def train_with_teachers(
+    asked: Asked,
+    corpus: Corpus,
+    out: Path,
+    *,
+    report: Report,
+    should_stop: Callable[[], bool] = lambda: False,
+    before_step: Callable[[], None] = lambda: None,
+    at_end: Callable[[Path], object] = lambda out: None,
+    started_at: float | None = None,
+) -> Outcome:
+    """Like `run_training`, after as many teachers as `data.teachers` says.
+
+    The time limit is that of everything. An interrupted call continues like any other run.
+
+    Raises:
+        ConfigError: teachers are not possible with this corpus or task, or no time is left.
+        DataError, RunError: as `run_training`.
+    """
+    started_at = time.monotonic() if started_at is None else started_at
+    before = draft(asked)
+    if not before.data.teachers:
+        return run_training(
+            asked,
+            corpus,
+            out,
+            report=report,
+            should_stop=should_stop,
+            before_step=before_step,
+            at_end=at_end,
+            started_at=started_at,
+        )
+    _require_possible(before, corpus)
+    require_run_folder(out)
+    require_outside(out, corpus.files, (*OWN_PATHS, f"{TEACHERS}/*"))
+    teachers = _Teachers(
+        asked, before, corpus, out / TEACHERS, report, should_stop, before_step, started_at
+    )
+    with lock(out):
+        paused = teachers.run()
+    if paused:
+        return paused
+    return run_training(
+        teachers.settings_after(),
+        teachers.corpus_after(),
+        out,
+        report=report,
+        should_stop=should_stop,
+        before_step=before_step,
+        at_end=at_end,
+        started_at=None if teachers.have_worked else started_at,
+    )
+
+
+def _require_possible(before: Draft, corpus: Corpus) -> None:
+    """Refuse tasks and corpora without exactly two languages.
+
+    Raises:
+        ConfigError: says why.
+    """
+    if before.task != "translate":
+        raise ConfigError(f"data.teachers is for translation, but the task is {before.task}.")
+    if is_one_of_several():
+        raise ConfigError("data.teachers is for one process: start heed without torchrun.")
+    if any(part.files == (STDIN,) for part in corpus.train):
+        raise ConfigError(
+            "data.teachers needs a corpus in files, because it is read more than once: save "
+            "standard input to a file."
+        )
+    first, *others = corpus.train
+    for part in others:
+        if (part.source_lang, part.target_lang) != (first.source_lang, first.target_lang):
+            raise ConfigError(
+                "data.teachers needs a corpus of one source and one target language, but "
+                f"{names_of([part])} is of other languages than {names_of([first])}."
+            )
+
+
+class _Teachers:
+    """Trains the teachers and lets them translate, each after the other.
+
+    Args:
+        asked: the settings of the run that learns from them.
+        before: the same, checked.
+        corpus: of that run.
+        folder: for all files.
+        report: gets every event.
+        should_stop: called after each step and portion; True saves and pauses.
+        before_step: called before each step and portion.
+            started_at: `time.monotonic()` at the start of this call.
+
+    Attributes:
+        have_worked: something was trained or translated in this call.
+    """
+
+    def __init__(
+        self,
+        asked: Asked,
+        before: Draft,
+        corpus: Corpus,
+        folder: Path,
+        report: Report,
+        should_stop: Callable[[], bool],
+        before_step: Callable[[], None],
+        started_at: float,
+    ) -> None:
+        self.asked, self.before, self.corpus, self.folder = asked, before, corpus, folder
+        self.languages = corpus.train[0].source_lang, corpus.train[0].target_lang
+        self.report, self.should_stop, self.before_step = report, should_stop, before_step
+        self.started_at = started_at
+        self.have_worked = False
+        self.teachers = teachers_of(before.data.teachers)
+        path = folder / SPENT
+        self.spent_s = self._spent_before_s = (
+            parse_json(read_bytes(path), path)["seconds"] if path.exists() else 0.0
+        )
+
+    @property
+    def time_s(self) -> float | None:
+        """Limit of the whole run; None = it is limited by steps."""
+        limit = self.asked.get("training.time_s")
+        if limit is None:
+            return None if self.asked.is_set("training.max_steps") else DEFAULT_TIME_S
+        return parse_duration(limit)
+
+    def settings_after(self) -> Asked:
+        """The settings of the run itself, with the time that is left.
+
+        Raises:
+            ConfigError: no time is left.
+        """
+        if self.time_s is None:
+            return self.asked
+        left_s = self.time_s - self.spent_s
+        if left_s < 1:
+            raise ConfigError(
+                f"--time of {duration(self.time_s)} is too short: the teachers took "
+                f"{duration(self.spent_s)} of it. Give more time and repeat the command; their "
+                "translations are kept."
+            )
+        return self.asked.plus("training.time_s", left_s)
+
+    def corpus_after(self) -> Corpus:
+        """The corpus and the pairs that the teachers have made."""
+        made = [part for teacher in self.teachers for part in self._files(teacher.role)]
+        dev, test = self._files("dev"), self._files("test")
+        return replace(self.corpus, dev=dev, test=test, made=tuple(made))
+
+    def run(self) -> Outcome | None:
+        """Do all that is left to do; returns how a teacher was paused, or None at the end."""
+        if not (self.folder / SPENT).exists():
+            self._keep_time()
+        config = replace(self.before.data, both_directions=False, teachers=0)
+        reading = replace(self.before, data=config)
+        data = TASKS["translate"].prepare(
+            replace(self.corpus, mono=()), self.folder / DATA, reading, None, self.report
+        )
+        train = (_pair(data, number) for number in range(len(data.train)))
+        for role, pairs in {"dev": data.dev, "test": data.test, "train": train}.items():
+            if pairs is not None and not self._files(role):
+                self._write(role, pairs)
+        for teacher in self.teachers:
+            if not self._files(teacher.role):
+                paused = self._teach(teacher, data)
+                self._keep_time()
+                if paused:
+                    return paused
+        return None
+
+    def _teach(self, teacher: Teacher, data: Prepared) -> Outcome | None:
+        """Train a teacher and let it translate; returns its outcome if that was paused."""
+        train, dev = (self._files(role) for role in ("train", "dev"))
+        if not teacher.is_forward:
+            train, dev = _opposite(train), _opposite(dev)
+        into = f"{train[0].source_lang or 'source'} → {train[0].target_lang or 'target'}"
+        self.report({"kind": "note", "text": f"{self._named(teacher)}: {into}, {teacher.family}"})
+        settings = teacher_settings(
+            teacher,
+            self.asked,
+            seed=self.before.seed,
+            time_s=self._limits()[0],
+            max_steps=self.asked.get("training.max_steps"),
+        )
+        outcome = run_training(
+            settings,
+            Corpus(train=train, dev=dev),
+            self.folder / teacher.folder,
+            report=self.report,
+            should_stop=self.should_stop,
+            before_step=self.before_step,
+            started_at=None if self.have_worked else self.started_at,
+        )
+        self.have_worked = True
+        if outcome.is_finished and self._translate(teacher, data):
+            return None
+        return replace(outcome, is_finished=False)
+
+    def _translate(self, teacher: Teacher, data: Prepared) -> bool:
+        """Let a teacher translate the corpus, in random order; returns whether it is done."""
+        portions = Portions(self.folder / teacher.role)
+        limit_s, before_s, started_at = self._limits()[1], portions.seconds, time.monotonic()
+        random = np.random.Generator(
+            np.random.Philox(key=derive_seed(self.before.seed, "teacher", teacher.number))
+        )
+        numbers = random.permutation(len(data.train)).tolist()
+        left = numbers[portions.n_done :]
+        translator = load(
+            self.folder / teacher.folder,
+            device=self.before.device,
+            threads=self.before.threads or None,
+            memory=False,
+        )
+        name = f"{self._named(teacher)} translates"
+        while portion := left[:PORTION]:
+            if portions.n_done and portions.seconds >= limit_s:
+                break
+            if self.should_stop():
+                return False
+            self.before_step()
+            phase(self.report, name, done=portions.n_done, of=len(numbers), unit="sentences")
+            known = [_pair(data, number) for number in portion]
+            found = translator.translate(
+                [pair.src if teacher.is_forward else pair.tgt for pair in known]
+            )
+            texts = ["" if is_doubtful(each) else each.text for each in found]
+            portions.add(texts, before_s + time.monotonic() - started_at)
+            left = left[PORTION:]
+        self._write(teacher.role, _made(teacher, data, numbers, portions.results()))
+        portions.remove()
+        portions.folder.rmdir()
+        return True
+
+    def _named(self, teacher: Teacher) -> str:
+        return f"teacher {teacher.number} of {len(self.teachers)}"
+
+    def _limits(self) -> tuple[float | None, float]:
+        """The time for training a teacher, and for its translating; None, infinite = no limit."""
+        if self.time_s is None:
+            return None, math.inf
+        return seconds_of_each(self.time_s, len(self.teachers))
+
+    def _keep_time(self) -> None:
+        self.spent_s = self._spent_before_s + time.monotonic() - self.started_at
+        write_atomically(self.folder / SPENT, to_json({"seconds": self.spent_s}))
+
+    def _files(self, role: str) -> tuple[ParallelFiles, ...]:
+        """The files of a role, complete, or none."""
+        parts = written_parallel(self.folder, role, [self.languages])
+        return parts if all(Path(name).exists() for name in parts[0].files) else ()
+
+    def _write(self, role: str, pairs: Iterable[Pair]) -> None:
+        """Write pairs in the direction of the run; files even if there is none."""
+        source, target = self.languages
+        same = (replace(pair, source_lang=source, target_lang=target) for pair in pairs)
+        if not write_parallel(self.folder, role, same):
+            for name in written_parallel(self.folder, role, [self.languages])[0].files:
+                write_atomically(name, b"")
+
+
+def _pair(data: Prepared, number: int) -> Pair:
+    """A training pair as text."""
+    src, tgt = data.train.src(number).tolist(), data.train.tgt(number).tolist()
+    return Pair(data.src_vocab.decode(src), data.tgt_vocab.decode(tgt))
+
+
+def _made(
+    teacher: Teacher, data: Prepared, numbers: Iterable[int], texts: Iterable[str]
+) -> Iterator[Pair]:
+    """The pairs with a translation that is not doubtful, in the direction of the run."""
+    for number, text in zip(numbers, texts, strict=False):
+        if text:
+            pair = _pair(data, number)
+            yield Pair(pair.src, text) if teacher.is_forward else Pair(text, pair.tgt)
+
+
+def _opposite(parts: tuple[ParallelFiles, ...]) -> tuple[ParallelFiles, ...]:
+    """The same files for the opposite direction."""
+    return tuple(
+        replace(
+            part,
+            files=part.files[::-1],
+            source_lang=part.target_lang,
+            target_lang=part.source_lang,
+        )
+        for part in parts
+    )
