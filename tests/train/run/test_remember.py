@@ -181,7 +181,7 @@ def prepared(
         for src, tgt in pairs:
             store.add([*tag, *vocab.encode(src)], vocab.encode(tgt))
     train = Store.open(folder / "train.bin", vocab.hash, vocab.hash)
-    return SimpleNamespace(src_vocab=vocab, tgt_vocab=vocab, train=train)
+    return SimpleNamespace(src_vocab=vocab, tgt_vocab=vocab, train=train, n_real=len(train))
 
 
 def test_of_several_translations_the_most_frequent_is_stored(

@@ -49,6 +49,9 @@ from heed.translate.translator import load
 PORTION = 512
 """Sentences translated and saved together."""
 
+LEAST_S = 60
+"""Seconds of training without which a teacher has nothing to teach."""
+
 
 def train_with_teachers(
     asked: Asked,
@@ -82,7 +85,7 @@ def train_with_teachers(
             at_end=at_end,
             started_at=started_at,
         )
-    _require_possible(before, corpus)
+    _require_possible(before, asked, corpus)
     require_run_folder(out)
     require_outside(out, corpus.files, (*OWN_PATHS, f"{TEACHERS}/*"))
     teachers = _Teachers(
@@ -104,8 +107,16 @@ def train_with_teachers(
     )
 
 
-def _require_possible(before: Draft, corpus: Corpus) -> None:
-    """Refuse tasks and corpora without exactly two languages.
+def _time_limit(asked: Asked) -> float | None:
+    """Limit of the whole run in seconds; None = it is limited by steps."""
+    limit = asked.get("training.time_s")
+    if limit is None:
+        return None if asked.is_set("training.max_steps") else DEFAULT_TIME_S
+    return parse_duration(limit)
+
+
+def _require_possible(before: Draft, asked: Asked, corpus: Corpus) -> None:
+    """Refuse other tasks, corpora without exactly two languages, and too little time.
 
     Raises:
         ConfigError: says why.
@@ -126,6 +137,16 @@ def _require_possible(before: Draft, corpus: Corpus) -> None:
                 "data.teachers needs a corpus of one source and one target language, but "
                 f"{names_of([part])} is of other languages than {names_of([first])}."
             )
+    time_s, count = _time_limit(asked), before.data.teachers
+    if time_s is None:
+        return
+    each_s = seconds_of_each(time_s, count)[0]
+    if each_s < LEAST_S:
+        raise ConfigError(
+            f"--time of {duration(time_s)} is too short for {count} "
+            f"{'teachers' if count > 1 else 'teacher'}, which would have {duration(each_s)} each. "
+            f"Give at least {duration(time_s * LEAST_S / each_s)}, or leave them out."
+        )
 
 
 class _Teachers:
@@ -160,20 +181,13 @@ class _Teachers:
         self.languages = corpus.train[0].source_lang, corpus.train[0].target_lang
         self.report, self.should_stop, self.before_step = report, should_stop, before_step
         self.started_at = started_at
+        self.time_s = _time_limit(asked)
         self.have_worked = False
         self.teachers = teachers_of(before.data.teachers)
         path = folder / SPENT
         self.spent_s = self._spent_before_s = (
             parse_json(read_bytes(path), path)["seconds"] if path.exists() else 0.0
         )
-
-    @property
-    def time_s(self) -> float | None:
-        """Limit of the whole run; None = it is limited by steps."""
-        limit = self.asked.get("training.time_s")
-        if limit is None:
-            return None if self.asked.is_set("training.max_steps") else DEFAULT_TIME_S
-        return parse_duration(limit)
 
     def settings_after(self) -> Asked:
         """The settings of the run itself, with the time that is left.
