@@ -250,7 +250,7 @@ def find_sources(
         found = Sources(
             pairs=lambda: _learned(run, translator, target),
             dev=dev,
-            n_pairs=len(run.train) if is_all else None,
+            n_pairs=run.n_real if is_all else None,
         )
     if next(found.pairs(), None) is None:
         raise DataError(
@@ -373,12 +373,12 @@ def _of_one_language(dev: Iterable[Pair], into: Pair) -> list[Pair]:
 
 
 def _learned(run: Prepared, translator: Translator, target_lang: str) -> Iterator[Pair]:
-    """The teacher's training pairs, shuffled, because there may not be time for all."""
+    """The teacher's real training pairs, shuffled, because there may not be time for all."""
     vocab, store = run.src_vocab, run.train
     by_tag = {vocab.language_id(language): language for language in run.target_langs}
     sources = {pair.target_lang: pair.source_lang for pair in run.dev}
     random = np.random.Generator(np.random.Philox(key=derive_seed(0, "distill")))
-    for number in map(int, random.permutation(len(store))):
+    for number in map(int, random.permutation(run.n_real)):
         ids, into = store.src(number).tolist(), translator.target_lang
         if by_tag:
             into, ids = by_tag[ids[0]], ids[1:]

@@ -1,6 +1,7 @@
 """Teachers of a run: who they are, what is learned from them, and that no interruption shows."""
 
 import hashlib
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
@@ -12,7 +13,7 @@ import pytest
 from heed.data.corpus import Corpus
 from heed.data.prepared import DATA, Prepared, open_prepared
 from heed.data.readers import ParallelFiles
-from heed.errors import ConfigError
+from heed.errors import ConfigError, RunError
 from heed.train.recipe.asked import Asked
 from heed.train.recipe.folder import SPENT, TEACHERS, foreign_file, require_run_folder
 from heed.train.recipe.recipe import load_recipe
@@ -276,6 +277,24 @@ def test_what_teachers_cannot_do_is_refused_before_anything_is_written(
         patch.setenv("WORLD_SIZE", "2")
         train(out)
     assert not out.exists()
+
+
+def test_a_run_continues_only_with_its_own_teachers(
+    train: Train, doubling: None, tmp_path: Path, small_run: Callable[..., object]
+) -> None:
+    small_run(tmp_path / "alone")
+    with pytest.raises(RunError, match=r"was started with data\.teachers = the default, but"):
+        train(tmp_path / "alone")
+    assert not (tmp_path / "alone" / TEACHERS).exists()
+    out = tmp_path / "run"
+    train(out)
+    with pytest.raises(RunError, match=r"data\.teachers = 2, but this command sets 3"):
+        train(out, data={"teachers": 3})
+    shutil.move(out / TEACHERS, tmp_path / "elsewhere")
+    with pytest.raises(RunError, match=r"teachers is missing, which this run needs to continue"):
+        train(out)
+    shutil.move(tmp_path / "elsewhere", out / TEACHERS)
+    assert train(out).was_finished
 
 
 def test_a_time_in_which_no_teacher_could_learn_is_refused(train: Train, tmp_path: Path) -> None:

@@ -26,11 +26,12 @@ from heed.data.readers import Pair, ParallelFiles
 from heed.data.written import write_parallel, written_parallel
 from heed.disk.files import lock, parse_json, read_bytes, to_json, write_atomically
 from heed.disk.portions import Portions
-from heed.errors import ConfigError
+from heed.errors import ConfigError, RunError
 from heed.machine.seeds import derive_seed
 from heed.machine.threads import is_one_of_several
 from heed.train.recipe.asked import Asked
 from heed.train.recipe.choose import DEFAULT_TIME_S
+from heed.train.recipe.files import RECIPE_FILE
 from heed.train.recipe.folder import (
     OWN_PATHS,
     SPENT,
@@ -39,6 +40,7 @@ from heed.train.recipe.folder import (
     require_run_folder,
 )
 from heed.train.recipe.recipe import Draft, draft
+from heed.train.recipe.settings import require_same_asked
 from heed.train.run.run import Outcome, run_training
 from heed.train.step.events import Report, duration
 from heed.train.tasks.table import TASKS
@@ -92,11 +94,15 @@ def train_with_teachers(
         asked, before, corpus, out / TEACHERS, report, should_stop, before_step, started_at
     )
     with lock(out):
+        _require_same(out, asked)
         paused = teachers.run()
     if paused:
         return paused
+    settings = teachers.settings_after()
+    if teachers.have_worked:
+        report({"kind": "note", "text": "the model that learns from them"})
     return run_training(
-        teachers.settings_after(),
+        settings,
         teachers.corpus_after(),
         out,
         report=report,
@@ -146,6 +152,20 @@ def _require_possible(before: Draft, asked: Asked, corpus: Corpus) -> None:
             f"--time of {duration(time_s)} is too short for {count} "
             f"{'teachers' if count > 1 else 'teacher'}, which would have {duration(each_s)} each. "
             f"Give at least {duration(time_s * LEAST_S / each_s)}, or leave them out."
+        )
+
+
+def _require_same(out: Path, asked: Asked) -> None:
+    """Refuse to continue with other settings, or without the teachers that a run began with.
+
+    Raises:
+        RunError: says which.
+    """
+    require_same_asked(out, asked)
+    if (out / RECIPE_FILE).exists() and not (out / TEACHERS / SPENT).exists():
+        raise RunError(
+            f"{out / TEACHERS} is missing, which this run needs to continue. Restore it, or start "
+            "a new run with another --out."
         )
 
 
@@ -216,6 +236,17 @@ class _Teachers:
         """Do all that is left to do; returns how a teacher was paused, or None at the end."""
         if not (self.folder / SPENT).exists():
             self._keep_time()
+        data = self._prepare()
+        for teacher in self.teachers:
+            if not self._files(teacher.role):
+                paused = self._teach(teacher, data)
+                self._keep_time()
+                if paused:
+                    return paused
+        return None
+
+    def _prepare(self) -> Prepared:
+        """Clean and split the corpus, and write its sets as text, unless they are there."""
         config = replace(self.before.data, both_directions=False, teachers=0)
         reading = replace(self.before, data=config)
         data = TASKS["translate"].prepare(
@@ -225,26 +256,23 @@ class _Teachers:
         for role, pairs in {"dev": data.dev, "test": data.test, "train": train}.items():
             if pairs is not None and not self._files(role):
                 self._write(role, pairs)
-        for teacher in self.teachers:
-            if not self._files(teacher.role):
-                paused = self._teach(teacher, data)
-                self._keep_time()
-                if paused:
-                    return paused
-        return None
+        return data
 
     def _teach(self, teacher: Teacher, data: Prepared) -> Outcome | None:
         """Train a teacher and let it translate; returns its outcome if that was paused."""
         train, dev = (self._files(role) for role in ("train", "dev"))
         if not teacher.is_forward:
             train, dev = _opposite(train), _opposite(dev)
+        time_s = self._limits()[0]
         into = f"{train[0].source_lang or 'source'} → {train[0].target_lang or 'target'}"
-        self.report({"kind": "note", "text": f"{self._named(teacher)}: {into}, {teacher.family}"})
+        most = f", {duration(time_s)}" if time_s is not None else ""
+        text = f"{self._named(teacher)}: {into}, {teacher.family}{most}"
+        self.report({"kind": "note", "text": text})
         settings = teacher_settings(
             teacher,
             self.asked,
             seed=self.before.seed,
-            time_s=self._limits()[0],
+            time_s=time_s,
             max_steps=self.asked.get("training.max_steps"),
         )
         outcome = run_training(
@@ -294,6 +322,8 @@ class _Teachers:
         self._write(teacher.role, _made(teacher, data, numbers, portions.results()))
         portions.remove()
         portions.folder.rmdir()
+        n_done = f"{portions.n_done:,} of {len(numbers):,} sentences"
+        self.report({"kind": "note", "text": f"{self._named(teacher)} has translated {n_done}"})
         return True
 
     def _named(self, teacher: Teacher) -> str:
