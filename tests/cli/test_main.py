@@ -16,6 +16,7 @@ import pytest
 from heed.cli import main as main_module
 from heed.cli.command import Session
 from heed.cli.main import COMMANDS, explain, run
+from heed.engine.library import is_compiled
 from heed.errors import DataError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -258,3 +259,16 @@ def test_doctor_names_versions_and_machine(call: Callable[..., Any]) -> None:
     assert code == 0
     for word in ("heed", "python", "torch", "cores", "memory", "instructions", "models"):
         assert re.search(rf"^{word} ", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [("portable", "compiled, portable"), ("z80", "compiled, but without z80 (HEED_KERNELS)")],
+)
+def test_doctor_names_the_kernels_that_were_asked_for(
+    call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, name: str, engine: str
+) -> None:
+    if not is_compiled():
+        pytest.skip("the engine is not compiled")
+    monkeypatch.setenv("HEED_KERNELS", name)
+    assert re.search(rf"^engine +{re.escape(engine)}$", call("doctor")[1], re.MULTILINE)

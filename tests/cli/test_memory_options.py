@@ -119,7 +119,11 @@ def test_the_pairs_of_a_model_guide_it_unless_they_are_left_out(
 @pytest.mark.parametrize(
     ("name", "code", "words"),
     [
-        ("pairs.txt", 2, "name a file of both languages (.tsv, .tab, .csv, .tmx, also compressed)"),
+        (
+            "pairs.txt",
+            2,
+            "pairs.txt must be a file of both languages (.tsv, .tab, .csv, .tmx, ",
+        ),
         ("gone.tsv", 1, "gone.tsv does not exist"),
         ("", 2, "the name is empty"),
         ("broken.tmx", 1, "broken.tmx"),

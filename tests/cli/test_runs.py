@@ -1,6 +1,7 @@
 """`heed inspect` of run folders: which screen, which models, and the table on the terminal."""
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 from tests.explain.training.made import epoch, start, step, validation, write
 
 from heed.cli.inspect import first_screen, settings_of
-from heed.disk.files import lock
+from heed.cli.runs import held_if_run
+from heed.disk.files import LOCK, is_locked, lock
 
 Call = Callable[..., tuple[int, str, str]]
 Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
@@ -80,3 +82,25 @@ def test_what_is_no_run_has_no_table(model: str, call: Call) -> None:
     code, _, err = call("inspect", model, "--training")
     assert code == 2
     assert "is not a run folder" in err
+
+
+def test_nothing_is_stored_in_a_run_that_another_process_trains(
+    call: Call, run: Path, model: str
+) -> None:
+    for file in Path(model).iterdir():
+        (run / file.name).write_bytes(file.read_bytes())
+    with lock(run):
+        code, _, err = call("quantize", str(run))
+    assert code == 1
+    assert f"another process (pid {os.getpid()}) is training in {run}. Wait for it" in err
+    assert not (run / "model.int8.safetensors").exists()
+    assert call("quantize", str(run))[0] == 0
+    assert (run / "model.int8.safetensors").exists()
+
+
+@pytest.mark.parametrize("is_a_run", [False, True])
+def test_only_run_folders_are_locked(run: Path, tmp_path: Path, is_a_run: bool) -> None:
+    folder = run if is_a_run else tmp_path
+    with held_if_run(folder):
+        assert is_locked(folder) is is_a_run
+    assert (folder / LOCK).exists() is is_a_run

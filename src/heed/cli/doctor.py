@@ -77,7 +77,9 @@ def _engine() -> str:
 
     if not is_compiled():
         return "not compiled (needs a C++ compiler): NumPy or torch is used, which is slower"
-    return f"compiled, {kernels()}"
+    name = os.environ.get("HEED_KERNELS", "")
+    found = kernels(name)
+    return f"compiled, {found}" if found else f"compiled, but without {name} (HEED_KERNELS)"
 
 
 def _models() -> str:

@@ -12,6 +12,7 @@ import click
 
 from heed.cli.command import Decorator, Session, as_one, command, options
 from heed.cli.models import ModelFlags, load_translator, model_options, require_one_model
+from heed.cli.runs import held_if_run
 from heed.cli.streams import json_row, open_output
 from heed.cli.terminal import echo
 from heed.errors import DataError, UsageError
@@ -204,7 +205,10 @@ def calibrate(
         pairs = list(read_parallel(src, tgt, target_lang=target_lang or ""))
     training = training_pairs(folder, translator)
     found = learn_doubts(translator, pairs, training)
-    stored = None if dry_run else save_judgment(folder, found)
+    stored = None
+    if not dry_run:
+        with held_if_run(folder):
+            stored = save_judgment(folder, found)
     if as_json:
         record: dict[str, Any] = {
             "n_pairs": found.n_pairs,

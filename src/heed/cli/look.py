@@ -10,6 +10,7 @@ import click
 
 from heed.cli.command import Session, Text, as_one, command, naming_flags, options
 from heed.cli.models import ModelFlags, load_translator, model_options, require_one_model
+from heed.cli.runs import held_if_run
 from heed.cli.terminal import echo, visible
 from heed.errors import UsageError
 from heed.explain.render import Palette, bar, choose_palette, heatmap
@@ -177,7 +178,10 @@ def choose_heads(
     wanted = None if gold is None else read_gold(gold, len(sources))
     more = trained_on(folder, translator, target_lang) if gold is None else []
     choice = choose(translator, sources, targets, gold=wanted, more=more, target_lang=target_lang)
-    stored = None if dry_run else save_alignment_heads(folder, choice.best)
+    stored = None
+    if not dry_run:
+        with held_if_run(folder):
+            stored = save_alignment_heads(folder, choice.best)
     if as_json:
         tried = [asdict(heads) for heads in choice.tried]
         best = asdict(choice.best)

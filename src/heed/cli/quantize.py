@@ -5,12 +5,14 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
 
 from heed.cli.command import Session, Share, Threads, command, options, typed_flags
 from heed.cli.models import find_model
+from heed.cli.runs import held_if_run
 from heed.cli.terminal import echo
 from heed.errors import ConfigError, DataError, UsageError
 
@@ -86,7 +88,8 @@ def quantize(
     given = {"--src": src, "--shortlist": shortlist, "--text": text}
     _require_task(bundle.task, [flag for flag, value in given.items() if value])
     pairs, lines = _texts(src, ref, text)
-    target, network = save_rounded(bundle, place)
+    with held_if_run(folder) if place is None else nullcontext():
+        target, network = save_rounded(bundle, place)
     before, after = (_megabytes(bundle.path, "float"), _megabytes(target, "int8"))
     echo(f"{out or target}: {after:.1f} MB of int8 instead of {before:.1f} MB of float32")
     errors = relative_errors(network, bundle.weights)
@@ -216,7 +219,8 @@ def _add_shortlist(
             f"shortlist of {len(shortlist.common_ids):,} pieces for all, and those of the source: "
             f"{n_changed} of {n_done} translations change{'' if is_kept else ', too many'}"
         )
-    save_shortlist(target, kept)
+    with held_if_run(run) if target.samefile(run) else nullcontext():
+        save_shortlist(target, kept)
     if kept is None:
         echo(
             f"no shortlist: every faster one changes more than {max_changed:.2%} of the "

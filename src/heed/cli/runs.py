@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,17 @@ def is_run(folder: str) -> bool:
     from heed.train.step.events import METRICS_FILE
 
     return any((Path(folder) / name).is_file() for name in (METRICS_FILE, ASKED_FILE))
+
+
+def held_if_run(folder: Path) -> AbstractContextManager[None]:
+    """Lock a run folder, so that no training writes there at the same time; others stay unlocked.
+
+    Raises:
+        RunError: another process trains there.
+    """
+    from heed.disk.files import lock
+
+    return lock(folder) if is_run(str(folder)) else nullcontext()
 
 
 def why_not_served(folder: str) -> str:

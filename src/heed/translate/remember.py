@@ -70,8 +70,8 @@ def remember_file(
 
     if suffix_of(path) not in BILINGUAL:
         raise UsageError(
-            f"--memory {path}: name a file of both languages ({', '.join(BILINGUAL)}, also "
-            "compressed)."
+            f"{path} must be a file of both languages ({', '.join(BILINGUAL)}, also compressed) to "
+            "be a memory."
         )
     part = ParallelFiles(
         files=(path,),

@@ -306,7 +306,7 @@ def test_a_model_has_the_pairs_of_its_direction(folder: Path, tmp_path: Path) ->
     ("name", "kind", "words"),
     [
         ("gone.tsv", DataError, r"gone\.tsv cannot be read"),
-        ("pairs.txt", UsageError, r"--memory .*pairs\.txt: name a file of both languages"),
+        ("pairs.txt", UsageError, r"^.*pairs\.txt must be a file of both languages"),
         ("broken.tmx", DataError, r"broken\.tmx"),
     ],
 )
