@@ -18,6 +18,7 @@ from heed.data.spool import write_pairs
 from heed.data.store import Store
 from heed.disk.folders import read_manifest, verify_directory
 from heed.disk.tensors import decode_tensors, encode_tensors
+from heed.text.memory import TranslationMemory
 from heed.text.vocab import N_SPECIAL, train_vocab
 
 
@@ -197,6 +198,28 @@ def test_force_without_a_folder_to_replace_is_refused(call: Callable[..., Any], 
     assert (code, out) == (2, "")
     assert "--force replaces the model in --out: give --out too, or leave it out." in err
     assert sorted(own.iterdir()) == before
+
+
+def test_a_copy_without_the_training_pairs(
+    call: Callable[..., Any], own: Path, tmp_path: Path
+) -> None:
+    bundle = load_bundle(own)
+    sizes = bundle.src_vocab.size, bundle.tgt_vocab.size
+    memory = TranslationMemory.of([([5, 6], [7])], sizes)
+    save_bundle(own, replace(bundle, memory=memory))
+    for name, flags in (("with", []), ("without", ["--no-memory"])):
+        code, _, err = call("quantize", str(own), "--out", str(tmp_path / name), *flags)
+        assert code == 0, err
+        has_memory = name == "with"
+        assert (tmp_path / name / "memory.safetensors").exists() is has_memory
+        assert (load_bundle(tmp_path / name, prefer_int8=True).memory is not None) is has_memory
+        card = (tmp_path / name / "README.md").read_text("utf-8")
+        assert ("memory.safetensors" in card) is has_memory
+    for flags in ([], ["--out", str(own)]):
+        code, _, err = call("quantize", str(own), "--no-memory", *flags)
+        assert code == 2
+        assert "--no-memory needs --out with a folder other than that of MODEL." in err
+    assert load_bundle(own).memory is not None
 
 
 def test_a_share_without_a_shortlist_is_refused(

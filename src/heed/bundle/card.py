@@ -106,7 +106,7 @@ def _memory_note(n_remembered: int) -> Sequence[str]:
     return (
         f"The folder holds {n_remembered:,} pairs of the training data, as pieces, in "
         "`memory.safetensors`. The model follows their translations where a sentence is like one "
-        "of them. To train a model without them: `data.memory=false`.",
+        "of them. `heed quantize --no-memory` writes a copy without them.",
         "",
     )
 

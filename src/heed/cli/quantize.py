@@ -6,6 +6,7 @@
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -34,6 +35,7 @@ option = options("Options")
 @click.argument("model")
 @option("--out", str, "Write a separate model folder, without float32 weights.", metavar="FOLDER")
 @option("--force", bool, "Replace the model that FOLDER holds.")
+@option("--no-memory", bool, "Leave the training pairs that MODEL stores out of FOLDER.")
 @option("--src", str, "Lines to translate before and after …", metavar="FILE")
 @option("--ref", str, "… and their references, to compare the scores.", metavar="FILE")
 @option("--text", str, "Text that a language model predicts before and after.", metavar="FILE")
@@ -53,6 +55,7 @@ def quantize(
     model: str,
     out: str | None,
     force: bool,
+    no_memory: bool,
     src: str | None,
     ref: str | None,
     text: str | None,
@@ -65,7 +68,8 @@ def quantize(
 
     Afterwards `heed translate` and `heed.load` use them on a CPU; --dtype float32 selects the exact
     weights. A folder made with --out can translate, but not be trained further; --out MODEL is the
-    same as no --out.
+    same as no --out. A translation memory holds text that MODEL was trained on: --no-memory leaves
+    it out.
 
     --shortlist learns from the pairs of a run folder which target pieces translate a source. It
     keeps the smallest list that changes no more than --max-changed of the development set's
@@ -85,6 +89,10 @@ def quantize(
         )
     place = _place(folder, out, [path for path in (src, ref, text) if path], is_forced=force)
     bundle = load_bundle(folder)
+    if no_memory:
+        if place is None:
+            raise UsageError("--no-memory needs --out with a folder other than that of MODEL.")
+        bundle = replace(bundle, memory=None)
     given = {"--src": src, "--shortlist": shortlist, "--text": text}
     _require_task(bundle.task, [flag for flag, value in given.items() if value])
     pairs, lines = _texts(src, ref, text)
