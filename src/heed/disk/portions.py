@@ -1,6 +1,7 @@
 """Results of a long job, saved portion by portion, so that after an interruption none is lost."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,11 @@ class Portions:
             yield from portion["translations"]
 
     def remove(self) -> None:
-        """Remove the files."""
+        """Remove the files, and the folder if nothing else is in it."""
         for path in self._files():
             path.unlink()
+        with suppress(OSError):
+            self.folder.rmdir()
 
     def _files(self) -> list[Path]:
         return sorted(self.folder.glob(PORTIONS))

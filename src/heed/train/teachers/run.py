@@ -180,7 +180,7 @@ class _Teachers:
         report: gets every event.
         should_stop: called after each step and portion; True saves and pauses.
         before_step: called before each step and portion.
-            started_at: `time.monotonic()` at the start of this call.
+        started_at: `time.monotonic()` at the start of this call.
 
     Attributes:
         have_worked: something was trained or translated in this call.
@@ -238,11 +238,13 @@ class _Teachers:
             self._keep_time()
         data = self._prepare()
         for teacher in self.teachers:
-            if not self._files(teacher.role):
-                paused = self._teach(teacher, data)
-                self._keep_time()
-                if paused:
-                    return paused
+            if self._files(teacher.role):
+                self._portions(teacher).remove()  # left by a kill
+                continue
+            paused = self._teach(teacher, data)
+            self._keep_time()
+            if paused:
+                return paused
         return None
 
     def _prepare(self) -> Prepared:
@@ -291,7 +293,7 @@ class _Teachers:
 
     def _translate(self, teacher: Teacher, data: Prepared) -> bool:
         """Let a teacher translate the corpus, in random order; returns whether it is done."""
-        portions = Portions(self.folder / teacher.role)
+        portions = self._portions(teacher)
         limit_s, before_s, started_at = self._limits()[1], portions.seconds, time.monotonic()
         random = np.random.Generator(
             np.random.Philox(key=derive_seed(self.before.seed, "teacher", teacher.number))
@@ -321,10 +323,12 @@ class _Teachers:
             left = left[PORTION:]
         self._write(teacher.role, _made(teacher, data, numbers, portions.results()))
         portions.remove()
-        portions.folder.rmdir()
         n_done = f"{portions.n_done:,} of {len(numbers):,} sentences"
         self.report({"kind": "note", "text": f"{self._named(teacher)} has translated {n_done}"})
         return True
+
+    def _portions(self, teacher: Teacher) -> Portions:
+        return Portions(self.folder / teacher.role)
 
     def _named(self, teacher: Teacher) -> str:
         return f"teacher {teacher.number} of {len(self.teachers)}"
