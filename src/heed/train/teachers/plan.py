@@ -1,4 +1,4 @@
-"""The teachers of a run: their directions, families and settings, and their shares of the budget.
+"""The teachers of a run: their directions and settings, and their shares of the budget.
 
 `docs/log` has the experiments behind the numbers.
 """
@@ -6,9 +6,6 @@
 from dataclasses import dataclass
 
 from heed.train.recipe.asked import Asked
-
-FAMILIES = ("transformer", "conv")
-"""In turn for each two teachers; models of different kinds make different mistakes."""
 
 TRAINING_SHARE, MOST_TRAINING = 0.4, 0.1
 """Shares of the time for the training of all teachers, and at most for that of each."""
@@ -30,12 +27,10 @@ class Teacher:
     Attributes:
         number: from 1.
         is_forward: it translates in the direction of the run; False = in the opposite one.
-        family: of its model.
     """
 
     number: int
     is_forward: bool
-    family: str
 
     @property
     def folder(self) -> str:
@@ -50,14 +45,7 @@ class Teacher:
 
 def teachers_of(count: int) -> list[Teacher]:
     """So many teachers, of both directions in turn."""
-    return [
-        Teacher(
-            number=number + 1,
-            is_forward=number % 2 == 0,
-            family=FAMILIES[number // 2 % len(FAMILIES)],
-        )
-        for number in range(count)
-    ]
+    return [Teacher(number=number, is_forward=number % 2 == 1) for number in range(1, count + 1)]
 
 
 def seconds_of_each(time_s: float, count: int) -> tuple[float, float]:
@@ -72,7 +60,8 @@ def teacher_settings(
 ) -> Asked:
     """The settings of a teacher's run.
 
-    It reads text as the run does. Its size and rates follow from its own budget.
+    It reads text as the run does, and is a Transformer. Its size and rates follow from its own
+    budget.
 
     Args:
         teacher: one of `teachers_of`.
@@ -93,7 +82,6 @@ def teacher_settings(
     values = {
         "data": {**asked.section("data"), **data},
         "tokenizer": dict(asked.section("tokenizer")),
-        "model": {"family": teacher.family},
         "training": training,
     }
     return Asked(values, asked.where, asked.not_there)

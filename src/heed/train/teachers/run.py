@@ -268,7 +268,7 @@ class _Teachers:
         time_s = self._limits()[0]
         into = f"{train[0].source_lang or 'source'} → {train[0].target_lang or 'target'}"
         most = f", {duration(time_s)}" if time_s is not None else ""
-        text = f"{self._named(teacher)}: {into}, {teacher.family}{most}"
+        text = f"{self._named(teacher)}: {into}{most}"
         self.report({"kind": "note", "text": text})
         settings = teacher_settings(
             teacher,
