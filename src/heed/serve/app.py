@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from heed.serve import operating
 from heed.serve.access.buckets import Buckets
 from heed.serve.access.gate import Gate
+from heed.serve.access.hosts import OwnNames, names_of
 from heed.serve.inside.runs import Runs
 from heed.serve.inside.searches import Searches
 from heed.serve.inside.tables import Tables
@@ -88,9 +89,10 @@ def make_app(
     )
     # A redirect would repeat the client's Host header.
     app.router.redirect_slashes = False
-    return Watched(
-        _with_origins(app, settings.access.origins), condition=condition, figures=figures
-    )
+    shared = _with_origins(app, settings.access.origins)
+    names = names_of(settings)
+    named = shared if names is None else OwnNames(shared, names, refuse=_other_name)
+    return Watched(named, condition=condition, figures=figures)
 
 
 class _FixedPaths(BaseRoute):
@@ -141,6 +143,17 @@ def _with_origins(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
         allow_headers=("Authorization", "Content-Type", "X-API-Key", "X-Request-Id", TIMEOUT),
         expose_headers=("X-Request-Id", "Retry-After", "RateLimit-Limit", "RateLimit-Remaining"),
     )
+
+
+async def _other_name(scope: Scope, receive: Receive, send: Send) -> None:
+    """Refuse a request that was sent to another host name."""
+    sentence = (
+        "This server does not answer under the name in the Host header. Use its address or "
+        "localhost, or list the name in its setting access.hosts."
+    )
+    refusal = Refusal(421, sentence, code="misdirected_request")
+    response = await _refused(Request(scope, receive), refusal)
+    await response(scope, receive, send)
 
 
 async def _refused(request: Request, error: Exception) -> Response:

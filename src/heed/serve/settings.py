@@ -15,6 +15,9 @@ Seconds = Annotated[float, Range(0.05, 86400)]
 ORIGIN = re.compile(r"https?://[^/*\s?#]+")
 """The origin of a web page, as browsers write it in the header Origin."""
 
+HOST = re.compile(r"[\w-]+(\.[\w-]+)*", re.ASCII)
+"""A host name."""
+
 Port = Annotated[int, Range(0, 65535, "Use 5000; 0 takes a free one.")]
 
 
@@ -178,6 +181,9 @@ class Access:
         per_minute: texts per minute from one address without a key; 0 = no limit.
         burst: texts that an address or a key may send at once, as a share of its minute.
         origins: web pages that may call the server from a browser, such as https://example.org.
+        hosts: public names under which the server answers, such as example.org; addresses, names
+            without a dot and private ones are always answered. Empty = any name, but none if only
+            programs on this machine can connect, without keys and without a trusted proxy.
     """
 
     keys: Literal["auto", "on", "off"] = "auto"
@@ -185,6 +191,7 @@ class Access:
     per_minute: Annotated[int, Range(0, 1 << 30)] = 0
     burst: Annotated[float, Range(0.01, 60)] = 1.0
     origins: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check(self, "access")
@@ -193,6 +200,12 @@ class Access:
                 raise ConfigError(
                     "access.origins must be addresses like https://example.org, without a path "
                     f"and without *, but one is {origin!r}."
+                )
+        for host in self.hosts:
+            if not HOST.fullmatch(host):
+                raise ConfigError(
+                    "access.hosts must be names like example.org, without https:// and without a "
+                    f"port, but one is {host!r}."
                 )
 
 
