@@ -4,7 +4,7 @@
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -100,22 +100,26 @@ def quantize(
         target, network = save_rounded(bundle, place)
     before, after = (_megabytes(bundle.path, "float"), _megabytes(target, "int8"))
     echo(f"{out or target}: {after:.1f} MB of int8 instead of {before:.1f} MB of float32")
-    errors = relative_errors(network, bundle.weights)
-    worst = max(errors, key=errors.__getitem__)
-    mean = sum(errors.values()) / len(errors)
-    echo(
-        f"rounding error of a weight matrix, root mean square: {mean:.2%} on average, "
-        f"{errors[worst]:.2%} at most ({worst})"
-    )
-    if layers:
-        for role, error in errors.items():
-            echo(f"  {role:<24} {error:.2%}")
+    _show_errors(relative_errors(network, bundle.weights), of_each=layers)
     if shortlist:
         _add_shortlist(session, Path(folder), target, max_changed, threads)
     if pairs:
         _compare(session, bundle.path, target, pairs, threads)
     if lines:
         _compare_losses(session, bundle.path, target, lines, threads)
+
+
+def _show_errors(errors: Mapping[str, float], *, of_each: bool) -> None:
+    """Print the rounding errors of the matrices."""
+    worst = max(errors, key=errors.__getitem__)
+    mean = sum(errors.values()) / len(errors)
+    echo(
+        f"rounding error of a weight matrix, root mean square: {mean:.2%} on average, "
+        f"{errors[worst]:.2%} at most ({worst})"
+    )
+    if of_each:
+        for role, error in errors.items():
+            echo(f"  {role:<24} {error:.2%}")
 
 
 def _require_sensible(
