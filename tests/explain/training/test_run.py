@@ -1,6 +1,7 @@
 """A run folder, read: growing, resumed, killed, finished, hostile."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,12 @@ def test_headlines_are_sentences_for_an_owner(tmp_path: Path) -> None:
     with lock(run.folder):
         run.refresh()
         assert headline(run).startswith("Preparing")
+        for teacher in ("teacher-1", "teacher-2"):
+            (run.folder / "teachers" / teacher).mkdir(parents=True)
+        assert headline(run) == "Teacher 2 is at work: teachers/teacher-2 shows its training."
+        (run.folder / "data").mkdir()  # its own corpus
+        assert headline(run).startswith("Preparing")
+        shutil.rmtree(run.folder / "teachers")
     run.refresh()
     assert headline(run) == "Nothing has been trained here yet."
     with lock(run.folder):

@@ -1,9 +1,11 @@
 """A run summarized in one sentence."""
 
+from heed.data.prepared import DATA
 from heed.explain.training.history import forecast_of
 from heed.explain.training.marks import SCORES, best_in_words, main_score, score_in_words
 from heed.explain.training.run import TrainingRun
 from heed.explain.training.values import number, record, time_in_words
+from heed.train.recipe.folder import TEACHERS
 
 
 def headline(run: TrainingRun) -> str:
@@ -13,7 +15,7 @@ def headline(run: TrainingRun) -> str:
     """
     words = {
         "empty": _empty,
-        "preparing": lambda run: "Preparing: reading the corpus and making its vocabulary.",
+        "preparing": _preparing,
         "training": _training,
         "paused": _paused,
         "interrupted": _interrupted,
@@ -28,6 +30,13 @@ def _empty(run: TrainingRun) -> str:
             f"There is no folder {run.folder.name}: it was moved or removed, or does not exist yet."
         )
     return "Nothing has been trained here yet."
+
+
+def _preparing(run: TrainingRun) -> str:
+    n_begun = len(list((run.folder / TEACHERS).glob("teacher-*")))
+    if n_begun and not (run.folder / DATA).exists():
+        return f"Teacher {n_begun} is at work: {TEACHERS}/teacher-{n_begun} shows its training."
+    return "Preparing: reading the corpus and making its vocabulary."
 
 
 def _training(run: TrainingRun) -> str:
