@@ -187,9 +187,9 @@ def _asked(
     """The student's settings, and the time limit in seconds; None = limited by steps."""
     from heed.compress.distill import inherited_settings
     from heed.compress.student import student_settings
-    from heed.config import parse_duration, parse_override
+    from heed.config import parse_override
     from heed.train.recipe.asked import Asked
-    from heed.train.recipe.choose import DEFAULT_TIME_S
+    from heed.train.recipe.choose import time_limit
     from heed.train.recipe.recipe import draft
 
     given = {"max_steps": flags.max_steps, "seed": flags.seed, "threads": flags.threads}
@@ -208,11 +208,9 @@ def _asked(
         asked = asked.plus(*parse_override(text))
     asked = student_settings(asked, teacher)
     draft(asked)  # report errors in the settings before the teacher translates
-    limit = flags.time or asked.get("training.time_s")
-    asked = asked.without("training.time_s")
-    if limit is None and asked.is_set("training.max_steps"):
-        return asked, None
-    return asked, parse_duration(limit or DEFAULT_TIME_S)
+    if flags.time:
+        asked = asked.plus("training.time_s", flags.time)
+    return asked.without("training.time_s"), time_limit(asked)
 
 
 def _lesson(

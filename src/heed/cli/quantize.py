@@ -5,7 +5,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,7 +95,7 @@ def quantize(
     given = {"--src": src, "--shortlist": shortlist, "--text": text}
     _require_task(bundle.task, [flag for flag, value in given.items() if value])
     pairs, lines = _texts(src, ref, text)
-    with held_if_run(folder) if place is None else nullcontext():
+    with held_if_run(place or folder):
         target, network = save_rounded(bundle, place)
     before, after = (_megabytes(bundle.path, "float"), _megabytes(target, "int8"))
     echo(f"{out or target}: {after:.1f} MB of int8 instead of {before:.1f} MB of float32")
@@ -231,7 +230,7 @@ def _add_shortlist(
             f"shortlist of {len(shortlist.common_ids):,} pieces for all, and those of the source: "
             f"{n_changed} of {n_done} translations change{'' if is_kept else ', too many'}"
         )
-    with held_if_run(run) if target.samefile(run) else nullcontext():
+    with held_if_run(target):
         save_shortlist(target, kept)
     if kept is None:
         echo(

@@ -199,6 +199,18 @@ def _seconds(value: Any) -> float:
     return seconds if 1 <= seconds <= 1e8 else DEFAULT_TIME_S
 
 
+def time_limit(asked: Asked) -> float | None:
+    """The user's time budget in seconds, or the default; None = the run is limited by steps.
+
+    Raises:
+        ConfigError: it is no duration.
+    """
+    limit = asked.get("training.time_s")
+    if limit is None and asked.is_set("training.max_steps"):
+        return None
+    return parse_duration(limit or DEFAULT_TIME_S)
+
+
 def _uses_muon(training: Mapping[str, Any]) -> bool:
     return bool(training.get("optimizer", TrainConfig.optimizer) == "muon")
 

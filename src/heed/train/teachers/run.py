@@ -13,11 +13,11 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from heed.config import parse_duration
 from heed.data.corpus import Corpus, names_of
 from heed.data.lines import STDIN
 from heed.data.prepared import DATA, Prepared
@@ -30,7 +30,7 @@ from heed.errors import ConfigError, RunError
 from heed.machine.seeds import derive_seed
 from heed.machine.threads import is_one_of_several
 from heed.train.recipe.asked import Asked
-from heed.train.recipe.choose import DEFAULT_TIME_S
+from heed.train.recipe.choose import time_limit
 from heed.train.recipe.files import RECIPE_FILE
 from heed.train.recipe.folder import (
     OWN_PATHS,
@@ -76,17 +76,16 @@ def train_with_teachers(
     """
     started_at = time.monotonic() if started_at is None else started_at
     before = draft(asked)
+    train = partial(
+        run_training,
+        out=out,
+        report=report,
+        should_stop=should_stop,
+        before_step=before_step,
+        at_end=at_end,
+    )
     if not before.data.teachers:
-        return run_training(
-            asked,
-            corpus,
-            out,
-            report=report,
-            should_stop=should_stop,
-            before_step=before_step,
-            at_end=at_end,
-            started_at=started_at,
-        )
+        return train(asked, corpus, started_at=started_at)
     _require_possible(before, asked, corpus)
     require_run_folder(out)
     require_outside(out, corpus.files, (*OWN_PATHS, f"{TEACHERS}/*"))
@@ -101,24 +100,8 @@ def train_with_teachers(
     settings = teachers.settings_after()
     if teachers.have_worked:
         report({"kind": "note", "text": "the model that learns from them"})
-    return run_training(
-        settings,
-        teachers.corpus_after(),
-        out,
-        report=report,
-        should_stop=should_stop,
-        before_step=before_step,
-        at_end=at_end,
-        started_at=None if teachers.have_worked else started_at,
-    )
-
-
-def _time_limit(asked: Asked) -> float | None:
-    """Limit of the whole run in seconds; None = it is limited by steps."""
-    limit = asked.get("training.time_s")
-    if limit is None:
-        return None if asked.is_set("training.max_steps") else DEFAULT_TIME_S
-    return parse_duration(limit)
+    begun_at = None if teachers.have_worked else started_at
+    return train(settings, teachers.corpus_after(), started_at=begun_at)
 
 
 def _require_possible(before: Draft, asked: Asked, corpus: Corpus) -> None:
@@ -143,7 +126,7 @@ def _require_possible(before: Draft, asked: Asked, corpus: Corpus) -> None:
                 "data.teachers needs a corpus of one source and one target language, but "
                 f"{names_of([part])} is of other languages than {names_of([first])}."
             )
-    time_s, count = _time_limit(asked), before.data.teachers
+    time_s, count = time_limit(asked), before.data.teachers
     if time_s is None:
         return
     each_s = seconds_of_each(time_s, count)[0]
@@ -201,7 +184,7 @@ class _Teachers:
         self.languages = corpus.train[0].source_lang, corpus.train[0].target_lang
         self.report, self.should_stop, self.before_step = report, should_stop, before_step
         self.started_at = started_at
-        self.time_s = _time_limit(asked)
+        self.time_s = time_limit(asked)
         self.have_worked = False
         self.teachers = teachers_of(before.data.teachers)
         path = folder / SPENT
