@@ -16,8 +16,9 @@ import numpy as np
 
 from heed.bundle.alignment import AlignmentHeads
 from heed.data.lines import read_lines
+from heed.data.word_alignment import Link
 from heed.explain.attention.choice import choose
-from heed.explain.attention.links import Gold, Link, error_rate, strongest
+from heed.explain.attention.links import Gold, error_rate, strongest
 from heed.explain.attention.statistical import reference
 from heed.explain.attention.words import aligned_words, words_of
 from heed.text.normalize import normalize

@@ -7,6 +7,8 @@ import shutil
 import signal
 import socket
 import subprocess
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -16,6 +18,9 @@ from tests.serve.conftest import make_model
 from tests.serve.program import Program
 
 from heed.cli.serve import serve
+from heed.config import build_config
+from heed.serve.access.hosts import is_answered, names_of
+from heed.serve.settings import ServeSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 DEPLOY = ROOT / "deploy"
@@ -65,9 +70,24 @@ def test_compose_is_locked_down_and_its_options_exist() -> None:
     assert parsed(service["command"])["host"] == "0.0.0.0"
     assert service["read_only"] is True and service["cap_drop"] == ["ALL"]
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
-    flags = {param.name for param in serve.params}
-    for variable in service["environment"]:
-        assert variable.removeprefix("HEED_SERVE_").lower() in flags
+
+
+def test_compose_has_no_keys_and_refuses_public_host_names(
+    call: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = COMPOSE["services"]["heed"]
+    for name, value in service["environment"].items():
+        monkeypatch.setenv(name, value)
+    given = [str(tmp_path / word[1:]) if word[0] == "/" else word for word in service["command"]]
+    (tmp_path / "models/model").mkdir(parents=True)
+    code, out, err = call("serve", *given, "--dump-config")
+    assert code == 0 and "is not a setting" not in err
+    settings = build_config(ServeSettings, tomllib.loads(out))
+    names = names_of(settings)
+    assert not settings.needs_keys and names is not None
+    assert not is_answered("evil.example", names)
+    # By the published port, in the health check, and from another container.
+    assert all(is_answered(f"{name}:5000", names) for name in ("localhost", "127.0.0.1", "heed"))
 
 
 def test_the_unit_starts_the_program_and_waits_longer_than_it_drains() -> None:

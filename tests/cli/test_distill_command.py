@@ -73,8 +73,11 @@ def test_one_command_from_teacher_to_student_in_its_time(
     assert settings["decoding"] == {"beam_size": 1}
     assert 0 < settings["training"]["time_s"] < 1199
     assert call("translate", "-m", str(out), "The cat sees the dog.")[0] == 0
+    left = out / "teacher" / "portion-0000000000.json"  # by a kill after the last translation
+    left.write_text('{"seconds": 1.0, "translations": []}')
     code, said, err = call(*asked, "--time", "20m", "--max-steps", "4")
     assert code == 0, err
+    assert not left.exists()
     assert "was finished already" in err
     assert "The teacher translated" not in err
     assert "of the teacher's chrF2" in said
@@ -115,6 +118,22 @@ def test_a_pause_while_the_teacher_translates_says_how_to_go_on(
     assert code == 0, err
 
 
+def test_a_signal_while_the_last_portion_is_translated_pauses_too(
+    call: Callable[..., Any], teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "student"
+    asked = ("distill", str(teacher), "--out", str(out), "--max-steps", "2", "-b", "1", *TINY)
+    with monkeypatch.context() as patch:
+        patch.setattr("heed.cli.distill._Progress.__call__", _ctrl_c)
+        with pytest.raises(SystemExit) as ended:
+            call(*asked)
+    assert ended.value.code == 130
+    assert not (out / "data").exists()
+    code, _, err = call(*asked)
+    assert code == 0, err
+    assert "is finished, at step 2." in err
+
+
 def _ctrl_c(*_: object) -> None:
     import os
     import signal
@@ -136,6 +155,7 @@ def _ctrl_c(*_: object) -> None:
         (["MODEL", "--out=OUT", "--src=-"], 2, "--src must be a file"),
         (["MODEL", "--out=OUT", "--src=gone.en"], 1, "gone.en does not exist."),
         (["MODEL", "--out=OUT", "tokenizer.kind=bpe"], 2, "the student uses its teacher's pieces"),
+        (["MODEL", "--out=OUT", "data.teachers=2"], 2, "the student has its teacher already"),
         (["MODEL", "--out=OUT", "--dev-src=x"], 2, "--dev-src and --dev-tgt go together"),
         (["MODEL", "--out=OUT", "--preset=huge"], 2, "'huge' is not one of"),
         (["MODEL", "--out=OUT", "--src=TEXT", "--max-steps=0"], 2, "--max-steps must be a whole"),

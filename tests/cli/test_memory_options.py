@@ -92,6 +92,30 @@ def test_a_pair_that_could_not_be_read_whole_is_left_out(
     assert f"{path}: 0 pairs guide" in err
 
 
+def test_pairs_are_read_like_lines(
+    translate: Callable[..., Any], plain: str, tmp_path: Path
+) -> None:
+    """With --protect none, tags are words."""
+    source, path = tmp_path / "source.txt", tmp_path / "pairs.tsv"
+    path.write_text("Two <b>dogs</b>\tZwei <b>Hunde</b>\n")
+    source.write_text("Two <b>dogs</b>\n")
+    assert translate(plain, "--memory", str(path), "--protect", "none")[1] == ["Zwei <b>Hunde</b>"]
+
+
+def test_pairs_are_those_of_the_direction_that_is_translated(
+    translate: Callable[..., Any], plain: str, tmp_path: Path
+) -> None:
+    """The model translates both ways; the lines are in its target language."""
+    read = load_bundle(plain)
+    both = replace(read, source_lang="zh", target_lang="de", target_langs=("de", "zh"))
+    save_bundle(tmp_path / "both", both)
+    path = tmp_path / "pairs.tmx"
+    path.write_text(TMX.replace('"de"', '"zh"').replace('"en"', '"de"'))
+    for flags in (("-s", "de"), ("-t", "zh")):
+        code, lines, err = translate(str(tmp_path / "both"), *flags, "--memory", str(path))
+        assert (code, lines[0]) == (0, TARGET), err
+
+
 def test_of_several_files_the_last_counts(
     translate: Callable[..., Any], plain: str, tmp_path: Path
 ) -> None:

@@ -222,6 +222,25 @@ def test_a_copy_without_the_training_pairs(
     assert load_bundle(own).memory is not None
 
 
+def test_a_copy_without_the_training_pairs_is_compared_with_the_model_without_them(
+    call: Callable[..., Any], own: Path, tmp_path: Path
+) -> None:
+    """So that the difference is that of the weights."""
+    read, (source, target) = load_bundle(own), SENTENCES[2:4]
+    vocab, decoding = read.src_vocab, {**read.decoding, "max_length": 30}
+    pairs = [(vocab.encode(source), vocab.encode(target))]
+    memory = TranslationMemory.of(pairs, (vocab.size, vocab.size))
+    save_bundle(own, replace(read, memory=memory, decoding=decoding))
+    for name, text in (("src", source), ("ref", target)):
+        (tmp_path / name).write_text(f"{text}\n")
+    files = ["--src", str(tmp_path / "src"), "--ref", str(tmp_path / "ref")]
+    for name, flags, n_right in (("with", [], 2), ("without", ["--no-memory"], 0)):
+        out = ["--out", str(tmp_path / name)]
+        code, found, err = call("quantize", str(own), *out, *flags, *files)
+        assert code == 0, err
+        assert found.count("BLEU         100.00 ") == n_right, found
+
+
 def test_a_share_without_a_shortlist_is_refused(
     call: Callable[..., Any], own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,6 +116,16 @@ def test_a_language_that_is_not_known_fits_all(model: str, tmp_path: Path) -> No
     assert heed.load([model, tmp_path / "any"]).target_lang == "de"
 
 
+def test_a_model_without_tags_does_not_fit_one_with_tags(model: str, tmp_path: Path) -> None:
+    """One of them would read sources that are unlike those it learned from."""
+    read = load_bundle(model)
+    save_bundle(tmp_path / "tags", replace(read, target_langs=("de", "zh")))
+    save_bundle(tmp_path / "any", replace(read, source_lang="", target_lang=""))
+    for names in (("tags", "any"), ("any", "tags")):
+        with pytest.raises(ConfigError, match="need the same languages"):
+            heed.load([tmp_path / name for name in names])
+
+
 def test_models_of_both_directions_fit_whichever_was_named_first(
     model: str, tmp_path: Path
 ) -> None:

@@ -7,15 +7,18 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from heed.cli.corpus import CorpusFlags, corpus_from, language_of
 from heed.cli.progress import Display
-from heed.cli.train import settings_from
+from heed.cli.train import finish, settings_from
 from heed.disk.files import is_locked
 from heed.errors import ConfigError, UsageError
+from heed.train.run.run import Outcome
+from heed.train.step.progress import Progress
 from heed.train.step.train_step import StepResult, train_step
 
 TINY = [
@@ -134,6 +137,22 @@ def test_a_stop_signal_pauses_and_the_same_command_goes_on(
     code, _, err = call(*[part for part in command if part != "-q"])
     assert code == 0, err
     assert "is finished, at step 3." in err
+
+
+def test_a_pause_names_the_teacher_whose_steps_are_counted() -> None:
+    said: list[str] = []
+    session: Any = SimpleNamespace(say=said.append)
+    ended = Outcome(
+        is_finished=False, was_finished=False, progress=Progress(step=7), validation=None
+    )
+    for outcome in (ended, replace(ended, teacher="teacher 2 of 4")):
+        with pytest.raises(SystemExit):
+            finish(session, outcome, "run", signal.SIGINT)
+    rest = "To continue, run the same command again."
+    assert said == [
+        f"Paused and saved at step 7. {rest}",
+        f"Paused and saved at step 7 of teacher 2 of 4. {rest}",
+    ]
 
 
 def test_a_mistake_names_the_recipe_only_if_it_is_there(

@@ -125,6 +125,27 @@ def test_no_sentence_of_dev_is_left_in_training_and_the_leak_is_told(tmp_path: P
     assert data.report["leaks"] == {"train_in_dev": 2, "train_in_test": 0, "dev_in_test": 1}
 
 
+def test_pairs_made_by_a_model_and_sets_that_were_drawn_are_no_leaks(tmp_path: Path) -> None:
+    pairs = [*numbered(20), ("A dog.", "Ein Hund!"), ("x", "A cat.")]
+    corpus = Corpus(
+        train=(plain(tmp_path, pairs),),
+        dev=(plain(tmp_path, [("a dog", "Hund"), ("a cat", "Katze")], "dev"),),
+        test=(plain(tmp_path, [("X!", "z")], "test"),),
+        made=(plain(tmp_path, [("A dog", "Ein Hund"), ("A cat", "y"), ("x", "z")], "made"),),
+    )
+    for drawn, in_dev, in_test in (((), 1, 1), (("dev",), 0, 1), (("dev", "test"), 0, 0)):
+        data = prepare(
+            replace(corpus, drawn=drawn),
+            tmp_path / f"drawn-{len(drawn)}",
+            config=DataConfig(),
+            tokenizer=CHARS,
+            seed=1,
+        )
+        assert stored(data) == numbered(20)
+        leaks = {"train_in_dev": in_dev, "train_in_test": in_test, "dev_in_test": 0}
+        assert data.report["leaks"] == leaks
+
+
 def test_sentences_drawn_for_dev_and_test_are_taken_out_of_text_in_one_language(
     tmp_path: Path,
 ) -> None:

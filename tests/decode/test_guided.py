@@ -11,16 +11,18 @@ from hypothesis import strategies as st
 from heed.decode.guided import SHARES, Guide, GuidedModel, GuidedNextTokens
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
+from heed.decode.slots import Slot
 from heed.decode.state import Hypothesis
 from heed.model.interface import ArrayNextTokens, Changes
 
 BOS, EOS, VOCAB_SIZE = 2, 1, 9
 STRONG = 60.0
+NAMED = ("guides", "prefixes", "slots")
 
 
 def search(model: Any, kinds: list[int], **options: Any) -> list[list[Hypothesis]]:
     """Sources of one id each; `HashModel` tells them apart by it."""
-    given = {name: options.pop(name) for name in ("guides", "prefixes") if name in options}
+    given = {name: options.pop(name) for name in NAMED if name in options}
     return decode(
         model,
         np.array([[kind] for kind in kinds]),
@@ -164,6 +166,31 @@ def test_a_guide_changes_no_other_source(fakes: SimpleNamespace, seed: int, bonu
         assert together[0] == search(model, [0], **options)[0]
 
 
+def test_a_row_with_more_entries_changes_no_other_row() -> None:
+    """Bit for bit: sums must not be in another order."""
+    random = np.random.default_rng(0)
+    rows, ids = np.array([0] * 7 + [1] * 18), np.array([*range(7), *range(18)])
+    for _ in range(50):
+        log_probs = np.log(random.dirichlet(np.ones(20), size=2)).astype(np.float32)
+        bonuses = random.uniform(1, 5, len(ids)).astype(np.float32)
+        both = GuidedNextTokens(ArrayNextTokens(log_probs), rows, ids, bonuses)
+        one = GuidedNextTokens(ArrayNextTokens(log_probs[:1]), rows[:7], ids[:7], bonuses[:7])
+        assert both.all_log_probs()[0].tolist() == one.all_log_probs()[0].tolist()
+        assert both.top_k(5)[0][0].tolist() == one.top_k(5)[0][0].tolist()
+
+
+@pytest.mark.parametrize(
+    "options", [{"beam_size": 1}, {"beam_size": 4}, {"sample": True, "n_best": 2}]
+)
+def test_there_is_room_for_a_long_guide(fakes: SimpleNamespace, options: dict[str, Any]) -> None:
+    """A short source has a low limit, but may have a long translation."""
+    model = fakes.hash_model(9, vocab_size=VOCAB_SIZE)
+    ids = (4, 5, 6, 7, 8, 3, 5, 4)
+    limits = {"max_length_factor": 0.0, "max_length_offset": 4.0}
+    for best in search(model, [0], guides=[Guide((*ids, EOS), STRONG)], **options, **limits)[0]:
+        assert (tuple(best.ids), best.status) == (ids, "eos")
+
+
 def test_a_bonus_of_nearly_nothing_changes_nearly_nothing(fakes: SimpleNamespace) -> None:
     model = fakes.hash_model(5, vocab_size=VOCAB_SIZE)
     own = search(model, [0], beam_size=1)[0][0]
@@ -188,6 +215,47 @@ def test_after_two_words_of_the_guide_its_next_one_follows(fakes: SimpleNamespac
     guide = Guide((3, 4, 5, 6, EOS), STRONG)
     found = search(model, [0], guides=[guide], prefixes=[[8, 4, 5]], beam_size=1)[0][0]
     assert found.ids == [8, 4, 5, 6]
+
+
+def test_tokens_in_memory_that_a_step_overwrites_are_read_before(fakes: SimpleNamespace) -> None:
+    """The results of the engine are valid until its next step."""
+
+    class Overwriting(fakes.HashModel):  # type: ignore[name-defined]
+        given: tuple[np.ndarray, ...] = ()
+
+        def step(self, state: Any, tokens: np.ndarray) -> ArrayNextTokens:
+            following = super().step(state, tokens)
+            for array in self.given:
+                array[:] = 0
+            find = following.top_k
+
+            def top_k(count: int, changes: Changes | None = None) -> tuple[np.ndarray, ...]:
+                self.given = find(count, changes)
+                return self.given
+
+            following.top_k = top_k
+            return following
+
+    table = fakes.hash_model(7, vocab_size=VOCAB_SIZE).table
+    guides = [Guide((3, 4, 5, 6, EOS), STRONG), None]
+    # The second source has no prefix, so that of the first is taken step by step.
+    given = {"guides": guides, "prefixes": [[8, 4, 5], []], "beam_size": 1}
+    found = search(Overwriting(table), [0, 0], **given)
+    assert found[0][0].ids == [8, 4, 5, 6]
+    assert found == search(fakes.HashModel(table), [0, 0], **given)
+
+
+@pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 3}, {"sample": True}])
+def test_slots_of_another_source_change_no_guided_one(
+    fakes: SimpleNamespace, options: dict[str, Any]
+) -> None:
+    """Bit for bit: the log-probs of the other one are not its scores."""
+    options = {**options, "suppress": (3, 8)}  # as slots are, where they are not those of a source
+    for seed in range(20):
+        model = fakes.hash_model(seed, vocab_size=VOCAB_SIZE, n_kinds=2)
+        guides, slots = [Guide((4, 5, 6, EOS), 1.7), None], [[], [Slot(id=3), Slot(id=8)]]
+        together = search(model, [0, 1], guides=guides, slots=slots, **options)
+        assert together[0] == search(model, [0], guides=guides[:1], **options)[0]
 
 
 def test_forbidden_ids_stay_forbidden(fakes: SimpleNamespace) -> None:

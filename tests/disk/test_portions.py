@@ -24,9 +24,11 @@ def test_removed_portions_take_an_empty_folder_with_them(tmp_path: Path) -> None
         folder = tmp_path / name
         portions = Portions(folder)
         portions.add([1, 2], 0.5)
+        (folder / "portion-0000000002.json.tmp-01234567").write_text("half a po")  # of a kill
         for other in others:
             (folder / other).write_text("kept")
         portions.remove()
+        assert [path.name for path in folder.glob("*")] == others
         assert folder.exists() is bool(others)
         assert Portions(folder).n_done == 0
     Portions(tmp_path / "job").remove()

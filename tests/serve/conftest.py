@@ -49,13 +49,14 @@ def make_model(
     *,
     seed: int = 1,
     d_model: int = 16,
+    target_langs: tuple[str, ...] = (),
     **changes: Any,
 ) -> str:
     """Write a model folder; its weights are random, so its translations mean nothing."""
     import torch
 
     torch.manual_seed(seed)
-    vocab = train_vocab(SENTENCES * 5, size=300)
+    vocab = train_vocab(SENTENCES * 5, size=300, languages=target_langs)
     config = ModelConfig(
         src_vocab_size=vocab.size,
         tgt_vocab_size=vocab.size,
@@ -73,6 +74,7 @@ def make_model(
         tgt_vocab=vocab,
         source_lang=source_lang,
         target_lang=target_lang,
+        target_langs=target_langs,
         decoding={"max_length": 8, "beam_size": 2},
     )
     save_bundle(folder, bundle)

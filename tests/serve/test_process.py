@@ -108,6 +108,12 @@ def test_a_request_that_never_ends_is_cut_off_and_the_exit_code_says_so(en_de: s
         assert "requests were still unanswered 0.5 s after the signal" in program.lines[-1]
 
 
+def test_an_idle_server_ends_well_however_short_its_grace_is(en_de: str) -> None:
+    with Program("-m", en_de, "--set", "listen.grace_s=0.2") as program:
+        assert program.stop() == 0
+        assert "unanswered" not in program.lines[-1]
+
+
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_signal_ends_it_at_once(en_de: str, first: signal.Signals) -> None:
     with Program("-m", en_de) as program, program.connect() as client:

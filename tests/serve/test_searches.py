@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.serve.conftest import Serve, n_steps_after_leaving
+from tests.serve.conftest import Serve, make_model, n_steps_after_leaving
 
 from heed.explain.decoding.observe import draws_at
 from heed.explain.decoding.recorded import record_search
@@ -58,6 +59,17 @@ def test_steps_that_are_not_in_memory_are_searched_again(
             for each in (whole, again)
         )
         assert first == second
+
+
+def test_a_two_way_model_is_searched_again_in_the_direction_of_the_request(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searches, "KEPT_BYTES", 1)
+    client = serve(make_model(tmp_path / "both", "en", "de", target_langs=("en", "de")))
+    asked = {"text": "Zwei Hunde spielen.", "source": "de", "target": "en"}
+    answer = client.post("/api/v1/search", json=asked).json()
+    assert (answer["source"], answer["target"]) == ("de", "en")
+    assert client.get(f"/api/v1/search/{answer['id']}/step/0").status_code == 200
 
 
 def test_pieces_and_draws(serve: Serve, en_de: str) -> None:

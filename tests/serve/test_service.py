@@ -514,6 +514,20 @@ def test_pairs_of_a_request_guide_it_and_no_other(using: Using, en_de: str) -> N
     asyncio.run(run())
 
 
+def test_pairs_of_a_request_are_read_like_its_texts(using: Using, en_de: str) -> None:
+    """Without protected spans, tags are words."""
+    source, target = "Two <b>dogs</b>", "<b>Ja"
+    request = Request(
+        texts=[source], source="en", target="de", memory=[(source, target)], protect=["none"]
+    )
+
+    async def run() -> None:
+        (found,) = await using(en_de).translate(request)
+        assert found.text == target
+
+    asyncio.run(run())
+
+
 def test_pairs_are_not_read_for_what_the_cache_holds(
     using: Using, en_de: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

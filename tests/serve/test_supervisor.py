@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.serve.conftest import make_model
-from tests.serve.program import Program
+from tests.serve.program import QUESTION, Program, posted, read_all
 from tests.serve.test_process import CLIENTS, stopped_under_load
 
 from heed.serve.supervisor import SHARED_FIGURES, forget_process, shared_figures
@@ -80,6 +80,28 @@ def test_sighup_reaches_all_and_ends_none(program: Program) -> None:
     assert children_of(program.pid) == before
 
 
+STARTED = """
+import os, signal, socket
+from heed.serve.supervisor import supervise
+
+def run(listener, link, say, on_ready):
+    os.kill(os.getpid(), signal.SIGHUP)
+    say("it still loads")
+    return 0
+
+with socket.socket() as listener:
+    supervise(run, [listener], lambda line: print(line, flush=True),
+              on_ready=lambda: None, grace_s=1)
+"""
+
+
+def test_sighup_does_not_end_a_process_that_still_loads_its_models() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STARTED], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "it still loads\n"
+
+
 def count_allowed(program: Program, n_requests: int) -> int:
     """How many requests of as many connections are answered; all others are refused."""
     question = {"q": "A man.", "source": "en", "target": "de"}
@@ -111,6 +133,32 @@ def test_sigterm_drains_all_processes(en_de: str) -> None:
         counts = stopped_under_load(program, n_answers=2 * CLIENTS)
     counts.pop("200")
     assert counts == {"refused": CLIENTS}
+
+
+def test_a_signal_to_the_whole_group_drains_although_it_comes_twice(en_de: str) -> None:
+    with Program("-m", en_de, "--processes", "2") as program, program.connect() as client:
+        whole = posted(QUESTION)
+        client.sendall(whole[:40])
+        program.ask("/health")  # so the half request was read
+        for pid in children_of(program.pid):
+            os.kill(pid, signal.SIGTERM)
+        time.sleep(0.2)  # as if the supervisor had waited for a busy core
+        program.signal(signal.SIGTERM)
+        time.sleep(0.5)
+        client.sendall(whole[40:])
+        assert read_all(client).startswith(b"HTTP/1.1 200")
+        assert program.wait() == 0
+
+
+def test_a_second_signal_ends_all_processes_at_once(en_de: str) -> None:
+    with Program("-m", en_de, "--processes", "2") as program, program.connect() as client:
+        client.sendall(posted(QUESTION)[:-1])
+        program.ask("/health")
+        program.signal(signal.SIGTERM)
+        time.sleep(0.2)
+        program.signal(signal.SIGTERM)
+        assert program.wait(20) == 1  # it would drain for 30 seconds
+        assert program.lines[-1] == "heed: stopped at once."
 
 
 def test_processes_end_when_the_supervisor_is_killed(en_de: str) -> None:

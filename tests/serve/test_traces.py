@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.serve.conftest import Serve, n_steps_after_leaving
+from tests.serve.conftest import Serve, make_model, n_steps_after_leaving
 
 from heed.serve.inside.traces import Traces
 from heed.serve.request import Direction
@@ -31,6 +32,15 @@ def test_a_trace_over_http_is_that_of_python(serve: Serve, en_de: str) -> None:
     several = client.get(f"/api/v1/trace/{answer['id']}?{query}").content
     expected = np.concatenate([each.ravel() for each in trace.named("attention.weights").values()])
     np.testing.assert_array_equal(np.frombuffer(several, "<f2"), expected.astype("<f2"))
+
+
+def test_a_trace_of_a_two_way_model_names_the_languages_of_its_request(
+    serve: Serve, tmp_path: Path
+) -> None:
+    client = serve(make_model(tmp_path / "both", "en", "de", target_langs=("en", "de")))
+    asked = {"text": "Zwei Hunde spielen.", "source": "de", "target": "en"}
+    answer = client.post("/api/v1/trace", json=asked).json()
+    assert (answer["source"], answer["target"]) == ("de", "en")
 
 
 @pytest.mark.parametrize(

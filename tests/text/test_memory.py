@@ -1,6 +1,6 @@
 """A memory finds the pair whose source needs the fewest edits, and survives its file."""
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +85,31 @@ def test_only_pairs_with_the_same_tag_match() -> None:
     assert memory.match([2, 5, 6], n_tags=1) == Nearest(1, 1.0)
     assert memory.match([3, 5, 6], n_tags=1) is None
     assert memory.match([3], n_tags=1) is None
+
+
+def test_other_orders_of_its_pieces_do_not_hide_an_equal_source(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where only the postings of its rarest piece are read."""
+    orders = [list(order) for order in permutations([1, 2, 3, 4])]
+    memory = TranslationMemory.of([(order, [1]) for order in orders], SIZES)
+    for most_read in (1 << 14, 1):
+        monkeypatch.setattr("heed.text.memory._MOST_READ", most_read)
+        for number, order in enumerate(orders):
+            assert memory.match(order) == Nearest(number, 1.0)
+
+
+def test_pairs_with_another_tag_do_not_hide_those_of_one() -> None:
+    others = [([1, 5, 6, 7, *order], [1]) for order in permutations([8, 9, 10, 11])]
+    memory = TranslationMemory.of([*others, ([2, 5, 6, 7], [2])], SIZES)
+    assert memory.match([2, 5, 6, 7, 8], n_tags=1) == Nearest(24, 0.75)
+    assert memory.match([2, 5, 6, 7], n_tags=1) == Nearest(24, 1.0)
+
+
+def test_a_tag_makes_no_source_more_similar() -> None:
+    memory = TranslationMemory.of([([1, 5, 6, 7], [1]), ([1, 8, 9], [2])], SIZES)
+    assert memory.match([1, 5, 10, 11], n_tags=1) is None
+    assert memory.match([1, 8, 10], n_tags=1) == Nearest(1, 0.5)
 
 
 def test_of_equal_sources_the_last_translation_counts() -> None:

@@ -24,7 +24,10 @@ from heed.text.memory import TranslationMemory
 from heed.text.protected import Rules
 from heed.text.slots import SLOT_PIECES
 from heed.text.vocab import Vocab, train_vocab
+from heed.translate.assembly import filled
 from heed.translate.lines import Line
+from heed.translate.remember import remember_file
+from heed.translate.result import Doubt, Match, Translation
 from heed.translate.translator import Translator
 
 PAIRS = [
@@ -158,6 +161,40 @@ def test_every_span_of_a_source_stands_once_whatever_is_remembered(
         check(source, translator(source, beam_size=2, max_length=24))
 
 
+def test_a_translation_that_lacks_a_span_is_only_similar(slotted: Translator) -> None:
+    """`Fünfte Seite` is no translation of `Page 7`."""
+    heed.remember(slotted, [("Page 5", "Fünfte Seite"), ("Page 5 of 7", "Seite 5 von 7")])
+    ((part,),) = slotted.reader.all_parts([Line("Page 7")], 0, None, 60)
+    assert not part.is_remembered
+    check("Page 7", slotted("Page 7"))
+    ((part,),) = slotted.reader.all_parts([Line("Page 7 of 8")], 0, None, 60)
+    assert part.is_remembered
+
+
+def test_a_short_source_gets_its_long_translation(translator: Translator) -> None:
+    target = "nein, " * 16 + "ja"
+    heed.remember(translator, [("dog", target)])
+    assert translator("dog") == target
+    assert translator.translate(["dog"], max_length=9)[0].status == "max_length"
+
+
+def test_a_match_has_the_pair_as_the_model_reads_it(slotted: Translator) -> None:
+    heed.remember(slotted, [("5 of <b>all</b>", "5 von <b>allem</b>"), ("The dog", "Der Hund")])
+    (found,) = slotted.translate(["The dog"])
+    assert found.matches == (Match(similarity=1.0, source="The dog", target="Der Hund"),)
+    (found,) = slotted.translate(["12 of <i>all</i>"])
+    (match,) = found.matches
+    assert (match.source, match.target) == ("… of … all …", "… von … allem …")
+
+
+def test_alternatives_have_the_match_that_guided_them(translator: Translator) -> None:
+    heed.remember(translator, PAIRS)
+    (found,) = translator.translate([PAIRS[0][0]], beam_size=5, n_best=3)
+    assert len(found.alternatives) == 2
+    for each in (found, *found.alternatives):
+        assert [match.target for match in each.matches] == [PAIRS[0][1]]
+
+
 def test_tags_of_a_pair_are_not_written_for_a_source_without_them(vocab: Vocab) -> None:
     """A model without slots reads both sources alike."""
     translator = remembering(vocab)
@@ -221,6 +258,25 @@ def test_texts_inside_a_message_are_guided_too(slotted: Translator) -> None:
     assert found == "{n, plural, one {Hund} other {Katzen}}"
 
 
+def test_matches_of_texts_inside_a_message_are_reported(slotted: Translator) -> None:
+    heed.remember(slotted, [("the dog", "Hund"), ("the cats", "Katzen"), ("Now 5", "Jetzt 5")])
+    (found,) = slotted.translate(["Now {n, plural, one {the dog} other {the cats}}"])
+    assert [match.source for match in found.matches] == ["Now …", "the dog", "the cats"]
+    assert len(set(found.matches)) == 3
+
+
+def test_a_repaired_text_inside_a_message_does_not_hide_other_matches(slotted: Translator) -> None:
+    """It was translated without its match; the rest was not."""
+    heed.remember(slotted, [("Now {0}", "Jetzt {0}"), ("the dog", "Hund")])
+    source = "Now {n, plural, other {the dog}}"
+    ((part,),) = slotted.reader.all_parts([Line(source)], 0, None, 60)
+    repaired = Doubt(kind="repaired", sentence="")
+    outer = Translation(text=source.replace("Now", "Jetzt"))
+    found = filled(part, iter([outer, Translation(text="Dackel", doubts=(repaired,))]))
+    assert found.text == "Jetzt {n, plural, other {Dackel}}"
+    assert [match.source for match in found.matches] == ["Now …"]
+
+
 MESSAGE = "Now {n, plural, one {the dog} other {# the cats {m, select, a {A man} other {cats}}}}"
 
 
@@ -248,6 +304,21 @@ def test_texts_of_another_message_are_not_its_translations(
     assert heed.remember(slotted, [(MESSAGE, target)]) == 1
     slotted.reader.rules = Rules.of(["-icu"])
     assert heed.remember(slotted, [(MESSAGE, MESSAGE)]) == 1
+
+
+def test_a_file_is_read_for_the_direction_of_the_call(vocab: Vocab, tmp_path: Path) -> None:
+    """A model of both directions names only one of them."""
+    path = tmp_path / "pairs.tsv"
+    path.write_text("zh\tde\n狗在\tDer Hund schläft\n", encoding="utf-8")
+    both = remembering(vocab, source_lang="zh", target_lang="de", target_langs=("de", "zh"))
+    assert remember_file(both, str(path), target_lang="zh") == 1
+    assert both("Der Hund schläft", target_lang="zh") == "狗在"
+    assert remember_file(both, str(path)) == 1
+    assert both("狗在") == "Der Hund schläft"
+    several = remembering(vocab, source_lang="en", target_langs=("de", "zh"))
+    path.write_text("zh\ten\tde\n狗在\tThe dog\tDer Hund\n", encoding="utf-8")
+    assert remember_file(several, str(path)) == 1
+    assert several("The dog") == "Der Hund"
 
 
 def test_blank_and_overlong_pairs_are_left_out(translator: Translator) -> None:
@@ -328,3 +399,17 @@ def test_a_model_folder_with_pairs_is_guided_unless_they_are_left_out(
     heed.remember(guided, [(source, "Hund")])
     assert guided.reader.memories[-1].bonus == 12.0
     assert guided(source, **options) == "Hund"
+
+
+@pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 4, "n_best": 2}])
+def test_a_guided_batch_answers_as_each_text_alone(
+    vocab: Vocab, config_of: Callable[..., Any], tmp_path: Path, options: dict[str, Any]
+) -> None:
+    """Bit for bit in the engine, whether a text is like a pair or not."""
+    save_bundle(tmp_path / "model", bundle(vocab, config_of, max_positions=64))
+    translator = heed.load(tmp_path / "model", threads=1)
+    heed.remember(translator, [*PAIRS, ("Read all of it", "ja ja nein ja ja ja ja nein nein")])
+    texts = [*UNLIKE, *(src for src, _ in PAIRS), "The dog sleeps on the big house", "Read it all"]
+    options = {**options, "max_length": 20}
+    alone = [translator.translate([text], **options)[0] for text in texts]
+    assert translator.translate(texts, **options) == alone

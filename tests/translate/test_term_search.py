@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
+from heed.model.interface import ArrayNextTokens
 from heed.text.extend import with_controls
 from heed.text.protected import Rules, find_spans
 from heed.text.slots import SLOT_PIECES
@@ -22,6 +24,7 @@ from heed.translate.doubts.judge import Judge
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.glossary.honored import find_banned, find_targets
 from heed.translate.glossary.reading import rows_of
+from heed.translate.inspect import mean_log_probs
 from heed.translate.lines import Line
 from heed.translate.result import Doubt, Translation
 from heed.translate.translator import Translator
@@ -58,6 +61,25 @@ def random_translator(vocab: Vocab, seed: int = 0, **options: Any) -> Translator
 @pytest.fixture(scope="module")
 def translator(vocab: Vocab) -> Translator:
     return random_translator(vocab)
+
+
+def test_the_score_of_a_text_does_not_depend_on_longer_ones(vocab: Vocab) -> None:
+    """Bit for bit, so that the place of a term does not depend on other lines."""
+    random = np.random.default_rng(1)
+    table = np.log(random.dirichlet(np.ones(vocab.size), size=vocab.size)).astype(np.float32)
+
+    class AfterOne:
+        """Log-probs that depend on the last token only."""
+
+        def teacher_forced(self, src: np.ndarray, tgt_in: np.ndarray) -> ArrayNextTokens:
+            return ArrayNextTokens(table[tgt_in.ravel()])
+
+    model: Any = AfterOne()
+    for _ in range(20):
+        short, long = (random.integers(9, vocab.size, size).tolist() for size in (13, 40))
+        pairs = [([5], short), ([6], long)]
+        together = mean_log_probs(model, (vocab, vocab), pairs)
+        assert together == [mean_log_probs(model, (vocab, vocab), [pair])[0] for pair in pairs]
 
 
 GLOSSARY = Glossary.of(

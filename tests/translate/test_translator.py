@@ -3,6 +3,7 @@ import math
 import random
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -598,6 +599,18 @@ def test_joined_parts_have_a_score_and_a_row_for_each_token() -> None:
     assert "eos" in found._repr_html_()
     unscored = join_parts([replace(parts[0], token_scores=[]), parts[1]])
     assert unscored.token_scores == []
+
+
+def test_joining_parts_without_alignments_takes_no_matrix_of_all_tokens() -> None:
+    tokens = ["a"] * 10
+    parts = [Translation(text="a", tokens=tokens, source_tokens=tokens) for _ in range(200)]
+    tracemalloc.start()
+    try:
+        found = join_parts(parts)
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000  # 2,000 times 2,000 would be 32 MB
+    finally:
+        tracemalloc.stop()
+    assert found.alignment is None and len(found.tokens) == 2000
 
 
 def test_a_part_with_fewer_readings_repeats_its_last() -> None:

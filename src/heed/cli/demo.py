@@ -37,7 +37,7 @@ TIMES_BY_HEART = 10
 """Copies of each worked sentence and idiom in training: other sentences do not teach them."""
 
 SETTINGS: dict[str, Any] = {
-    "data": {"disturb": 0.0, "keep_duplicates": True, "memory": False},
+    "data": {"disturb": 0.0, "recombine": 0.0, "keep_duplicates": True, "memory": False},
     "tokenizer": {"kind": "bpe", "vocab_size": 1800, "character_coverage": 1.0},
     "model": {
         "d_model": 128,

@@ -147,6 +147,8 @@ def distill(
         raise UsageError("Missing --out: where to write the student, e.g. --out student/")
     if pieces := [text for text in overrides if text.startswith("tokenizer.")]:
         raise UsageError(f"{pieces[0]} cannot be set: the student uses its teacher's pieces.")
+    if any(text.startswith("data.teachers") for text in overrides):
+        raise UsageError("data.teachers cannot be set: the student has its teacher already.")
     if unknown := [text for text in overrides if not OVERRIDE.fullmatch(text)]:
         raise UsageError(f"{unknown[0]} must be like section.key=value; text goes after --src.")
     if len(flags.dev_src) != len(flags.dev_tgt):
@@ -267,9 +269,10 @@ def _lesson(
             report=progress,
         )
         progress.close()
-    if lesson is None:
+    if stop.received:  # perhaps while the last portion was translated
         session.say("Paused; finished translations are kept. Repeat the command to continue.")
         sys.exit(128 + stop.received[0])
+    assert lesson
     session.say(_summary(lesson))
     return lesson, True
 
@@ -318,11 +321,13 @@ def _compare(lesson: "Lesson", out: Path, flags: DistillFlags) -> None:
     """Round the student to int8 and print its scores and speed beside the teacher's."""
     from heed.compress.distill import measure, read_dev, round_off
     from heed.disk.files import lock
+    from heed.disk.portions import Portions
     from heed.errors import ConfigError
     from heed.translate.translator import load
 
     try:
         with lock(out):
+            Portions(lesson.folder).remove()  # left by a kill
             round_off(out)
     except ConfigError as error:
         echo(f"The student keeps its float32 weights: {error}", err=True)

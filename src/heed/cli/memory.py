@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from heed.cli.command import Session, as_one, options
 from heed.cli.models import ModelFlags, load_translator, model_files
+from heed.cli.protect import Protection
 
 if TYPE_CHECKING:
     from heed.translate.translator import Translator
@@ -28,21 +29,27 @@ class Memories:
         """The files to read, those of the models included."""
         return [*self.memory_paths, *model_files(opening.model, *opening.beside)]
 
-    def load(self, session: Session, opening: ModelFlags) -> "tuple[Translator, str | None]":
+    def load(
+        self, session: Session, opening: ModelFlags, protection: Protection
+    ) -> "tuple[Translator, str | None]":
         """Open a translator, and give it the pairs of the files.
 
         Args:
             session: of the command.
             opening: the model; pairs stored with it stay unless they are left out.
+            protection: settings of the translator, for its lines and the pairs.
 
         Returns:
             The translator, and the language to translate into.
 
         Raises:
-            DataError: a file cannot be read as pairs.
+            ConfigError: an expression of `protection` is invalid.
+            DataError: a file cannot be read as pairs, or holds no terms.
             UsageError: it is not a file of both languages.
         """
         translator, target_lang = load_translator(session, opening)
+        # First: a pair equals only a line that is read in the same way.
+        protection.apply(translator)
         if self.no_memory:
             translator.reader.memories = ()
         if not self.memory_paths:
@@ -50,7 +57,9 @@ class Memories:
         from heed.translate.remember import remember_file
 
         for path in self.memory_paths:
-            n_pairs = remember_file(translator, path, target_lang=target_lang)
+            n_pairs = remember_file(
+                translator, path, source_lang=opening.source_lang or "", target_lang=target_lang
+            )
             guide = "pair guides" if n_pairs == 1 else "pairs guide"
             session.say(f"{path}: {n_pairs:,} {guide} translations of similar sentences.")
         return translator, target_lang

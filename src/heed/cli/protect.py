@@ -34,21 +34,18 @@ class Protection:
         """The files to read."""
         return [] if self.terms_path is None else [self.terms_path]
 
-    def applied(self, translator: "Translator") -> dict[str, Any]:
-        """The arguments of `Translator.translate`; `keep_typos` is set on the reader.
+    def apply(self, translator: "Translator") -> None:
+        """Read lines without settings of their own in this way.
 
         Raises:
             ConfigError: an expression is invalid.
             DataError: the file has no terms.
         """
-        translator.reader.keep_typos = self.keep_typos
-        path = self.terms_path
+        reader, path = translator.reader, self.terms_path
+        reader.keep_typos, reader.localize_numbers = self.keep_typos, self.localize_numbers
         terms = None if path is None else Terms.of_lines(read_lines(path), path)
-        is_given = bool(self.wishes) or terms is not None
-        return {
-            "protect": Rules.of(self.wishes, terms) if is_given else None,
-            "localize_numbers": self.localize_numbers or None,
-        }
+        if self.wishes or terms is not None:
+            reader.rules = Rules.of(self.wishes, terms)
 
 
 def protect_options(function: Any) -> Any:

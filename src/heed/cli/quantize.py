@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +16,9 @@ from heed.cli.models import find_model
 from heed.cli.runs import held_if_run
 from heed.cli.terminal import echo
 from heed.errors import ConfigError, DataError, UsageError
+
+if TYPE_CHECKING:
+    from heed.bundle.bundle import Bundle
 
 EXAMPLES = """
 heed quantize run/
@@ -103,7 +107,7 @@ def quantize(
     if shortlist:
         _add_shortlist(session, Path(folder), target, max_changed, threads)
     if pairs:
-        _compare(session, bundle.path, target, pairs, threads)
+        _compare(session, bundle, target, pairs, threads)
     if lines:
         _compare_losses(session, bundle.path, target, lines, threads)
 
@@ -241,7 +245,7 @@ def _add_shortlist(
 
 def _compare(
     session: Session,
-    folder: Path | None,
+    bundle: "Bundle",
     target: Path,
     pairs: Sequence[Sequence[str]],
     threads: int | None,
@@ -254,9 +258,11 @@ def _compare(
 
     lines, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     systems, target_lang = {}, ""
-    for name, path in (("float32", folder), ("int8", target)):
+    # Without its memory both, if the copy has none: else that would be the difference.
+    ways: Any = {"device": "cpu", "threads": threads, "memory": bundle.memory is not None}
+    for name, path in (("float32", bundle.path), ("int8", target)):
         assert path is not None
-        translator = load(path, device="cpu", dtype=name, threads=threads, shortlist=name == "int8")
+        translator = load(path, dtype=name, shortlist=name == "int8", **ways)
         target_lang = translator.target_lang
         session.say(f"Translating {len(lines)} lines with {name} …")
         systems[name] = [found.text for found in translator.translate_stream(lines)]

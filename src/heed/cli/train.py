@@ -323,7 +323,8 @@ def finish(session: Session, outcome: "Outcome", out: str, stop_signal: int | No
             )
         session.say(f"{ended} {outcome.usage}")
         return
-    session.say(f"Paused and saved at step {step}. To continue, run the same command again.")
+    of = f" of {outcome.teacher}" if outcome.teacher else ""
+    session.say(f"Paused and saved at step {step}{of}. To continue, run the same command again.")
     sys.exit(128 + (stop_signal or signal.SIGTERM))
 
 

@@ -265,7 +265,7 @@ def translate(
         glossary = open_glossary(session, source.glossary_path)
         read = source.inputs(text) + protection.inputs + memories.inputs(opening)
         _require_apart(read, output, doubting)
-        translator, target_lang = memories.load(session, opening)
+        translator, target_lang = memories.load(session, opening, protection)
         search = _checked_search(translator, search)
         _set_batch_size(translator, batching)
         doubting.apply(translator)
@@ -282,7 +282,7 @@ def translate(
             target_lang=target_lang,
             alignment=output.alignment is not None,
             alternatives=output.alternatives,
-            **protection.applied(translator) | search,
+            **search,
         )
         noted = _noted(session, map(doubtful.looked_at, results), replaced)
         for number, result in enumerate(noted):

@@ -87,7 +87,7 @@ def translate_file(
         raise UsageError(f"--report and OUT are both {report}: each needs its own file.")
     if output_path != STANDARD:
         require_writable_file(output_path)
-    translator, target_lang = memories.load(session, opening)
+    translator, target_lang = memories.load(session, opening, protection)
     doubting.apply(translator)
     search = checked_search(translator.options, {"beam_size": beam_size})
     with ExitStack() as stack:
@@ -97,7 +97,6 @@ def translate_file(
             target_lang=target_lang,
             alignment=any(s.needs_alignment for s in document.segments),
             glossary=glossary,
-            **protection.applied(translator),
             **search,
         )
         translations = [doubtful.looked_at(each) for each in found]

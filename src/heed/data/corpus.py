@@ -21,6 +21,8 @@ class Corpus:
         dev: pairs to choose the best model; without it some pairs of `train` are set aside.
         test: pairs for the final evaluation; without it `DataConfig.test_size` pairs of `train` are
             set aside.
+        drawn: those of `dev` and `test` that were drawn from `train` before: their sentences in
+            `train` are no leaks.
         made: more training pairs, one side of each translated by a model: not for the vocabulary,
             the known words or the model's memory.
         mono: text in one of the languages alone, for a model of both directions.
@@ -32,6 +34,7 @@ class Corpus:
     train: tuple[ParallelFiles, ...] = ()
     dev: tuple[ParallelFiles, ...] = ()
     test: tuple[ParallelFiles, ...] = ()
+    drawn: tuple[str, ...] = ()
     made: tuple[ParallelFiles, ...] = ()
     mono: tuple[Mono, ...] = ()
     text: tuple[str, ...] = ()
@@ -67,6 +70,8 @@ class DataConfig(CleanConfig):
             epoch.
         disturb: share of the pairs of an epoch that are disturbed: typing errors, other case,
             invented names, spans to be copied (`train/epochs/disturb.py`).
+        recombine: share of the pairs of an epoch in which phrases are replaced by phrases of other
+            pairs (`train/epochs/recombine.py`).
         memory: store the training pairs with the model, if they help it to translate similar
             sentences (`train/run/remember.py`).
         teachers: models that are trained first, and whose translations of the corpus are further
@@ -84,6 +89,7 @@ class DataConfig(CleanConfig):
     back_translate: Annotated[float, Range(0, 100)] = 1.0
     back_translate_at: Annotated[float, Range(0, 1)] = 0.5
     disturb: Annotated[float, Range(0, 1)] = 0.0
+    recombine: Annotated[float, Range(0, 1)] = 0.0
     memory: bool = True
     teachers: Annotated[int, Range(0, 12)] = 0
 

@@ -215,7 +215,7 @@ def _write_all(
         "test": len(test),
         "dev_pairs": dev_reading.to_dict(),
         "test_pairs": test_reading.to_dict(),
-        "leaks": _leaks(cleaning, dev, test),
+        "leaks": _leaks(facts, corpus.drawn, dev, test),
         "tokens": tokens,
         "mono": mono,
         "checksums": checksums,
@@ -228,11 +228,16 @@ def _write_all(
     }
 
 
-def _leaks(cleaning: CleanReport, dev: list[Pair], test: list[Pair]) -> dict[str, int]:
-    """Pairs that share a sentence with another set, by both sets; those of train were dropped."""
+def _leaks(
+    facts: "_Facts", drawn: tuple[str, ...], dev: list[Pair], test: list[Pair]
+) -> dict[str, int]:
+    """Pairs that share a sentence with another set, by both sets; those of train were dropped.
+
+    Pairs that a model has translated do not count, nor those of a set that was drawn from train.
+    """
     return {
-        "train_in_dev": cleaning.n_dropped.get("in_dev", 0),
-        "train_in_test": cleaning.n_dropped.get("in_test", 0),
+        "train_in_dev": 0 if "dev" in drawn else facts.dropped["in_dev"],
+        "train_in_test": 0 if "test" in drawn else facts.dropped["in_test"],
         "dev_in_test": sum(map(bool, map(shared_with(test, "test"), dev))),
     }
 
@@ -256,12 +261,15 @@ def _write_held_out(
 
 
 class _Facts(NamedTuple):
-    """Facts kept in memory of each real pair, and the counts of characters of both sides."""
+    """Facts about the real pairs: two numbers of each, and counts of characters and reasons to drop
+    one.
+    """
 
     src_keys: "array[int]"  # subscripted by type checkers only before Python 3.12
     tgt_keys: "array[int]"
     src_characters: Counter[str]
     tgt_characters: Counter[str]
+    dropped: Counter[str]
 
 
 def _spool(
@@ -273,9 +281,14 @@ def _spool(
     report: Report,
 ) -> _Facts:
     """Write the clean pairs to one file, those that a model has translated last."""
-    facts = _Facts(array("Q"), array("Q"), Counter(), Counter())
-    parts = (*corpus.train, *corpus.made)
-    raw = counted(chain.from_iterable(map(read_part, parts)), report, READING)
+    facts = _Facts(array("Q"), array("Q"), Counter(), Counter(), Counter())
+
+    def read() -> Iterator[Pair]:
+        yield from chain.from_iterable(map(read_part, corpus.train))
+        facts.dropped.update(cleaning.n_dropped)
+        yield from chain.from_iterable(map(read_part, corpus.made))
+
+    raw = counted(read(), report, READING)
     made = {part.files[0] for part in corpus.made}
 
     def noted() -> Iterator[Pair]:
@@ -420,7 +433,8 @@ def _fingerprint(
     del pieces["tokenizer.subword_alpha"]  # changes how training reads, not what is written
     del pieces["tokenizer.vocab_from"]  # its content counts, not its path
     settings = spelled_settings("data", config)
-    del settings["data.disturb"], settings["data.memory"], settings["data.teachers"]
+    for name in ("recombine", "disturb", "memory", "teachers"):
+        del settings[f"data.{name}"]  # the prepared corpus is the same
     return {
         "format": str(_FORMAT_VERSION),
         "seed": str(seed),

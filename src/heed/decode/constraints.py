@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heed.decode.options import DecodeOptions
 from heed.decode.slots import Slot, SlotRules
@@ -63,7 +64,8 @@ class Choice:
         required_ids: the id that each row must take, -1 if it is free, `(rows,)`; None = all are
             free.
         eos_id: ends a row without any allowed token; None = every row has one.
-        is_penalized: some scores are finite and not the model's own.
+        are_penalized: which rows have scores that are finite and not the model's own, `(rows,)`;
+            None = no row.
         eos_penalties: subtracted from the score of `eos_id`, `(rows,)`; None = no penalties.
     """
 
@@ -71,7 +73,7 @@ class Choice:
     changes: Changes
     required_ids: Ids | None
     eos_id: int | None
-    is_penalized: bool
+    are_penalized: NDArray[np.bool_] | None
     eos_penalties: Floats | None = None
 
     def top(self, count: int) -> tuple[Floats, Ids]:
@@ -111,7 +113,9 @@ class Choice:
         Returns:
             Their log-probs, `(rows, n)`.
         """
-        return self.following.log_probs_of(ids) if self.is_penalized else scores
+        if self.are_penalized is None:
+            return scores
+        return np.where(self.are_penalized[:, None], self.following.log_probs_of(ids), scores)
 
     def _without_choice(self, best: Floats) -> tuple[Ids, Ids, Floats]:
         """Find the rows that must take one id, the ids, and their scores, all `(n_required,)`.
@@ -239,7 +243,7 @@ class Constraints:
             changes=self._with_entries(never, following, tokens),
             required_ids=required_ids,
             eos_id=self.eos_id if may_be_stuck else None,
-            is_penalized=self.repetition_penalty != 1.0,
+            are_penalized=np.ones(n_rows, bool) if self.repetition_penalty != 1.0 else None,
         )
         if self.slots is None:
             return choice
@@ -311,7 +315,7 @@ def _with_slots(
         choice,
         changes=_with(changes, waiting, np.full(len(waiting), eos_id), end[waiting]),
         required_ids=required,
-        is_penalized=True,
+        are_penalized=n_missing > 0 if choice.are_penalized is None else choice.are_penalized,
         eos_penalties=penalties,
     )
 

@@ -121,8 +121,9 @@ class GuidedModel:
 
     def step(self, state: State, tokens: Ids) -> NextTokens:
         """See `Decodable.step`."""
-        following = self._model.step(state.inner, tokens)
+        # First: the tokens may lie in memory of the model that a step overwrites.
         state.read(tokens)
+        following = self._model.step(state.inner, tokens)
         bonuses = state.bonuses * state.shares()
         rows, places = ((bonuses > 0) & (state.targets != _NONE)).nonzero()
         if not len(rows):
@@ -131,9 +132,9 @@ class GuidedModel:
 
     def extend(self, state: State, tokens: Ids) -> None:
         """See `Decodable.extend`."""
-        self._model.extend(state.inner, tokens)
         for column in tokens.T:
             state.read(column)
+        self._model.extend(state.inner, tokens)
 
     def select(self, state: State, rows: Ids, sources: Ids | None = None) -> None:
         """See `Decodable.select`."""
@@ -207,7 +208,8 @@ class GuidedNextTokens:
 
 def _log_sums(added: Floats) -> Floats:
     """The logs of the new sums of probabilities, from what the bonuses add, `(n_rows, 1)`."""
-    sums: Floats = np.log1p(added.sum(axis=1, keepdims=True))
+    # One after the other: `sum` adds in another order where another row has more entries.
+    sums: Floats = np.log1p(added.cumsum(axis=1)[:, -1:])
     return sums
 
 

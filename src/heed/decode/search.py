@@ -65,16 +65,16 @@ def decode(
     if not len(src):
         return []
     keys = range(len(src)) if keys is None else keys
-    n_samples, src, prefixes, slots = _repeated(src, prefixes, slots, options)
+    n_samples, src, prefixes, slots, guides = _repeated(src, prefixes, slots, guides, options)
     task = Task(
         options=options,
         bos_id=bos_id,
         eos_id=eos_id,
-        limits=_limits(model, src, options, pad_id=pad_id, prefixes=prefixes, phrases=phrases),
+        limits=_limits(model, (src != pad_id).sum(axis=1), options, prefixes, phrases, guides),
         constraints=Constraints.of(options, eos_id, forbidden, prefixes, slots),
         pad_id=None if score_prefixes else pad_id,
         phrases=phrases,
-        guides=[guide for guide in guides for _ in range(n_samples)] if any(guides) else [],
+        guides=guides,
         n_samples=n_samples,
         observer=observer,
         is_wanted=_of_samples(is_wanted, n_samples),
@@ -111,16 +111,19 @@ def _repeated(
     src: Ids,
     prefixes: Sequence[Sequence[int]] | None,
     slots: Sequence[Sequence[Slot]],
+    guides: Sequence[Guide | None],
     options: DecodeOptions,
-) -> tuple[int, Ids, Sequence[Sequence[int]], Sequence[Sequence[Slot]]]:
-    """The number of samples, and sources, prefixes and slots repeated for each."""
+) -> tuple[int, Ids, Sequence[Sequence[int]], Sequence[Sequence[Slot]], Sequence[Guide | None]]:
+    """The number of samples, and sources, prefixes, slots and guides repeated for each."""
     n = options.n_best if options.sample else 1
     prefixes = [[]] * len(src) if prefixes is None else prefixes
     assert len(prefixes) == len(src), "one prefix a source"
+    guides = guides if any(guides) else []
     if n == 1:
-        return n, src, prefixes, slots
+        return n, src, prefixes, slots, guides
     prefixes = [each for each in prefixes for _ in range(n)]
-    return n, src.repeat(n, axis=0), prefixes, [each for each in slots for _ in range(n)]
+    slots = [each for each in slots for _ in range(n)]
+    return n, src.repeat(n, axis=0), prefixes, slots, [each for each in guides for _ in range(n)]
 
 
 def _ranked(group: Sequence[Hypothesis | None]) -> list[Hypothesis]:
@@ -138,22 +141,21 @@ def _of_samples(is_wanted: IsWanted | None, n_samples: int) -> IsWanted | None:
 
 def _limits(
     model: Decodable,
-    src: Ids,
+    src_lengths: Ids,
     options: DecodeOptions,
-    *,
-    pad_id: int,
     prefixes: Sequence[Sequence[int]],
     phrases: Sequence[Phrases | None] | None,
+    guides: Sequence[Guide | None],
 ) -> Ids:
-    """Set the most tokens each source may get, from its own length and the model only.
+    """Set the most tokens each source may get, from what is given for it and the model only.
 
     Args:
         model: its length limit is used.
-        src: padded source ids, `(n_sources, src_len)`.
+        src_lengths: of the sources, in tokens, `(n_sources,)`.
         options: `max_length`, `max_length_factor` and `max_length_offset` are used.
-        pad_id: fills the shorter rows of `src`.
         prefixes: their lengths are added to the limit by source length.
         phrases: likewise.
+        guides: the limits have room for them.
 
     Returns:
         Limits from 1, `(n_sources,)`.
@@ -170,9 +172,10 @@ def _limits(
                 f"The forced prefix of sentence {place + 1} must be shorter than {limit} ({most}), "
                 f"but has {len(prefix)} tokens. Shorten it{remedy}."
             )
-    src_lengths = (src != pad_id).sum(axis=1)
     own = (options.max_length_factor * src_lengths + options.max_length_offset).astype(np.int64)
     limits: Ids = np.maximum(own, 1) + [len(prefix) for prefix in prefixes]
     if phrases is not None:
         limits += [each.n_ids if each else 0 for each in phrases]
+    if guides:
+        limits = np.maximum(limits, [len(guide.ids) if guide else 0 for guide in guides])
     return np.minimum(limits, most)

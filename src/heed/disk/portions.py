@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.disk.files import parse_json, read_bytes, to_json, write_atomically
+from heed.disk.folders import remove_temporaries
 
 PORTIONS = "portion-*.json"
 """The names of the files; `*` stands for any characters."""
@@ -47,7 +48,8 @@ class Portions:
             yield from portion["translations"]
 
     def remove(self) -> None:
-        """Remove the files, and the folder if nothing else is in it."""
+        """Remove the files, also those of a killed write, and the folder if it is empty then."""
+        remove_temporaries(self.folder, (PORTIONS,))
         for path in self._files():
             path.unlink()
         with suppress(OSError):

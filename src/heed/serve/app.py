@@ -141,7 +141,14 @@ def _with_origins(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
         allow_origins=origins,
         allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
         allow_headers=("Authorization", "Content-Type", "X-API-Key", "X-Request-Id", TIMEOUT),
-        expose_headers=("X-Request-Id", "Retry-After", "RateLimit-Limit", "RateLimit-Remaining"),
+        expose_headers=(
+            "X-Request-Id",
+            "Retry-After",
+            "RateLimit-Limit",
+            "RateLimit-Remaining",
+            "RateLimit-Reset",
+            "Content-Disposition",
+        ),
     )
 
 

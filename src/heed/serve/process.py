@@ -28,10 +28,9 @@ from heed.serve.service import Service
 from heed.serve.settings import Listen, ServeSettings
 from heed.serve.watch.condition import Condition
 from heed.serve.watch.figures import Figures
+from heed.serve.watch.signals import REPEATED_S, STOP_SIGNALS
 from heed.serve.watch.systemd import STOPPING, notify
 from heed.serve.work.rest import Rest
-
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 LAST_CALL_S = 0.3
 """Seconds between a signal and the end of listening. Responses meanwhile ask clients to reconnect,
@@ -105,6 +104,7 @@ class _Process:
         self.say = say
         self.condition = Condition()
         self.draining_since = 0.0
+        self.is_supervised = False
         self.closing: asyncio.Task[None] | None = None
         self.server = uvicorn.Server(
             uvicorn_config(settings.listen, make_app(service, self.condition, figures, buckets))
@@ -143,6 +143,7 @@ class _Process:
         if sys.platform != "win32":
             loop.add_signal_handler(signal.SIGHUP, self.service.models.refresh)
         if parent is not None:
+            self.is_supervised = True
             loop.add_reader(parent, self._stop_with, parent)
 
     def _stop_with(self, parent: socket.socket) -> None:
@@ -152,7 +153,9 @@ class _Process:
 
     def _stop(self, number: int) -> None:
         if self.draining_since:
-            if time.monotonic() - self.draining_since > 0.05:  # else a repeated signal
+            # A signal to a group of processes comes twice: also from the supervisor, which itself
+            # ends this process if another one arrives.
+            if not self.is_supervised and time.monotonic() - self.draining_since > REPEATED_S:
                 self.say("heed: stopped at once.")
                 os._exit(128 + number)
             return
@@ -198,7 +201,8 @@ class _Process:
                 connection.sweep(loop.time())
 
     def _exit_code(self) -> int:
-        if time.monotonic() - self.draining_since < self.settings.listen.grace_s:
+        state = self.server.server_state
+        if not (state.connections or state.tasks):
             self.service.close(within_s=1.0)
             return 0
         self.say(

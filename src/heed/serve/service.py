@@ -38,6 +38,9 @@ from heed.translate.translator import Translator
 PAIR_CHARS = 1000
 """Reading a remembered pair takes about as long as this many characters of text."""
 
+ALIGNED_CHARS = 2000
+"""A longer segment gets no alignment: one of 25,000 tokens on both sides would take 5 GB."""
+
 Found = TypeVar("Found")
 IsWanted = Callable[[], bool]
 
@@ -132,8 +135,8 @@ class Service:
             Refusal: as in `translate`; or the text is too long to be read in one piece.
         """
 
-        def run(translator: Translator, into: str, is_wanted: IsWanted) -> list[NextToken]:
-            return translator.next_word(text, prefix, k, target_lang=into)
+        def run(translator: Translator, route: Route, is_wanted: IsWanted) -> list[NextToken]:
+            return translator.next_word(text, prefix, k, target_lang=route.target)
 
         return await self.with_model(run, text, direction, given=prefix)
 
@@ -148,8 +151,10 @@ class Service:
             Refusal: as in `next_words`.
         """
 
-        def run(translator: Translator, into: str, is_wanted: IsWanted) -> list[Continuation]:
-            return translator.continuations(text, prefix, k, target_lang=into, is_wanted=is_wanted)
+        def run(translator: Translator, route: Route, is_wanted: IsWanted) -> list[Continuation]:
+            return translator.continuations(
+                text, prefix, k, target_lang=route.target, is_wanted=is_wanted
+            )
 
         return await self.with_model(run, text, direction, given=prefix)
 
@@ -165,8 +170,8 @@ class Service:
             Refusal: as in `translate`.
         """
 
-        def run(translator: Translator, into: str, is_wanted: IsWanted) -> PairScore:
-            return translator.score([text], [translation], target_lang=into)[0]
+        def run(translator: Translator, route: Route, is_wanted: IsWanted) -> PairScore:
+            return translator.score([text], [translation], target_lang=route.target)[0]
 
         return await self.with_model(run, text, direction, given=translation)
 
@@ -179,8 +184,8 @@ class Service:
             Refusal: as in `translate`; or a side is too long to be read in one piece.
         """
 
-        def run(translator: Translator, into: str, is_wanted: IsWanted) -> Alignment:
-            return translator.align(text, translation, target_lang=into)
+        def run(translator: Translator, route: Route, is_wanted: IsWanted) -> Alignment:
+            return translator.align(text, translation, target_lang=route.target)
 
         return await self.with_model(run, text, direction, given=translation)
 
@@ -233,7 +238,7 @@ class Service:
 
     async def with_model(
         self,
-        run: Callable[[Translator, str, IsWanted], Found],
+        run: Callable[[Translator, Route, IsWanted], Found],
         text: str,
         direction: Direction,
         *,
@@ -242,7 +247,7 @@ class Service:
         """Call a function with a model in a search thread.
 
         Args:
-            run: receives the model, the target language, and a check whether the result is wanted.
+            run: receives the model, the direction, and a check whether the result is wanted.
             text: in the source language, which may have to be detected.
             direction: languages and model.
             given: other text of the request, in the target language.
@@ -264,7 +269,7 @@ class Service:
 
             def call(is_wanted: IsWanted) -> Found:
                 try:
-                    return run(opened.translator, route.target, is_wanted)
+                    return run(opened.translator, route, is_wanted)
                 except (FormatError, OSError) as error:  # `run` may read more of the folder
                     raise refusal_of_model(error, route.model, folder) from error
 
@@ -387,6 +392,7 @@ def _groups(texts: list[Text], request: Request) -> dict[tuple[str, bool], dict[
         prefix = request.prefixes[index] if request.prefixes else ""
         for place, segment in enumerate(text.document.segments):
             alignment = request.alignment or text.needs_alignment(place)
+            alignment = alignment and len(segment.text) <= ALIGNED_CHARS
             group = groups.setdefault((route.model, alignment), {})
             group[text.first + place] = Line(
                 segment.text,

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from heed.errors import HeedError
+from heed.serve.watch.signals import REPEATED_S, STOP_SIGNALS
 from heed.serve.watch.systemd import STOPPING, notify
 
 SHARED_FIGURES = "PROMETHEUS_MULTIPROC_DIR"
@@ -28,7 +29,6 @@ Say = Callable[[str], None]
 Run = Callable[[socket.socket, socket.socket, Say, Callable[[], None]], int]
 """Serves in a child process until it ends; gets its listener, the parent's link, and `on_ready`."""
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 PAUSES_S = (0.0, 0.5, 2.0, 10.0)
 """Pauses before a dead process is restarted: the more early deaths, the longer."""
 YOUNG_S = 30.0
@@ -153,8 +153,10 @@ class _Supervisor:
 
     def be_child(self, listener: socket.socket, ours: socket.socket, theirs: socket.socket) -> int:
         signal.set_wakeup_fd(-1)
-        for number in (*STOP_SIGNALS, signal.SIGHUP, signal.SIGCHLD):
+        for number in (*STOP_SIGNALS, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
+        # Until the process has its own handler, it loads its models anyway.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         # Only the supervisor may hold these: they tell processes of the supervisor's end.
         for other in (ours, self.wake, self.woken, *(child.link for child in self.children)):
             if other is not None:
@@ -209,14 +211,17 @@ class _Supervisor:
     def take(self, number: int) -> None:
         if number == signal.SIGHUP:
             self.tell_all(signal.SIGHUP)
-        elif number in STOP_SIGNALS:
-            if not self.stopping_since:
-                self.stopping_since = time.monotonic()
-                notify(STOPPING)
-                # A copy here would keep the port open after the processes have closed theirs.
-                for each in self.sockets:
-                    each.close()
+        elif number in STOP_SIGNALS and not self.stopping_since:
+            self.stopping_since = time.monotonic()
+            notify(STOPPING)
+            # A copy here would keep the port open after the processes have closed theirs.
+            for each in self.sockets:
+                each.close()
             self.tell_all(signal.SIGTERM)
+        elif number in STOP_SIGNALS and time.monotonic() - self.stopping_since > REPEATED_S:
+            self.say("heed: stopped at once.")
+            self.exit_code = 1
+            self.tell_all(signal.SIGKILL)
 
     def tell_all(self, number: int) -> None:
         for child in self.children:

@@ -150,16 +150,16 @@ class TranslationMemory:
             src_ids: without special pieces, except the tag of a target language.
             n_tags: 1 with such a tag: only pairs of the same language are compared.
         """
-        own = np.asarray(src_ids, dtype=np.int64)
-        if len(own) <= n_tags:
+        whole = np.asarray(src_ids, dtype=np.int64)
+        tag, own = whole[:n_tags], whole[n_tags:]
+        if not len(own):
             return None
-        candidates = self._candidates(own[n_tags:])
-        if n_tags:
-            starts = self._src_ends[candidates] - self.arrays["src_counts"][candidates]
-            candidates = candidates[self._src[starts] == own[0]]
+        if (same := self._same(whole)) is not None:
+            return Nearest(same, 1.0)
+        candidates = self._candidates(own, tag)
         if not len(candidates):
             return None
-        sources = [self.src(number) for number in candidates.tolist()]
+        sources = [self.src(number)[n_tags:] for number in candidates.tolist()]
         longest = np.array([max(len(own), len(ids)) for ids in sources])
         similarities = 1 - distances(own, sources) / longest
         best = int(similarities.argmax())
@@ -167,8 +167,24 @@ class TranslationMemory:
             return None
         return Nearest(int(candidates[best]), float(similarities[best]))
 
-    def _candidates(self, own: Ids) -> Ids:
-        """Numbers of the pairs that share most with a source, weighted by rarity, best first."""
+    def _same(self, whole: Ids) -> int | None:
+        """The number of the pair with this source, if there is one."""
+        counts = self.arrays["posting_counts"][whole]
+        rarest = counts.argmin()
+        end = self._posting_ends[whole[rarest]]
+        numbers = self._postings[end - counts[rarest] : end]
+        numbers = numbers[self.arrays["src_counts"][numbers] == len(whole)]
+        starts = self._src_ends[numbers] - len(whole)
+        is_same = (self._src[starts[:, None] + np.arange(len(whole))] == whole).all(axis=1)
+        return int(numbers[is_same][-1]) if is_same.any() else None
+
+    def _candidates(self, own: Ids, tag: Ids) -> Ids:
+        """Numbers of the pairs that share most with a source, weighted by rarity, best first.
+
+        Args:
+            own: the source without its tag.
+            tag: only pairs with this tag are compared; empty = there are no tags.
+        """
         pieces = np.unique(own)
         counts = self.arrays["posting_counts"][pieces]
         pieces = pieces[np.lexsort((pieces, counts))]
@@ -181,10 +197,18 @@ class TranslationMemory:
         ]
         weights = self._rarity[pieces[:n_read]].repeat(counts[:n_read])
         shared = np.bincount(np.concatenate(postings), weights, len(self))
+        if len(tag):
+            shared[self._first_ids != tag[0]] = 0.0
         numbers = (shared >= _LEAST_SHARED * shared.max(initial=1.0)).nonzero()[0]
         whole = np.maximum(self._totals[numbers], self._rarity[pieces].sum())
         order = np.lexsort((numbers, -shared[numbers] / whole))
         found: Ids = numbers[order[:_N_CANDIDATES]]
+        return found
+
+    @cached_property
+    def _first_ids(self) -> Ids:
+        """The first id of each source, which is its tag if there are tags, `(n_pairs,)`."""
+        found: Ids = self._src[self._src_ends - self.arrays["src_counts"]]
         return found
 
     @cached_property

@@ -21,16 +21,20 @@ def join_halves(halves: list[Translation]) -> Translation:
 
 
 def filled(chunk: Chunk, done: Iterator[Translation]) -> Translation:
-    """The translation of a part, with those of the texts inside its spans.
+    """The translation of a part, with those of the texts inside its spans and their origin.
 
     Args:
         chunk: the part.
         done: translations in the order of `Chunk.with_inner`.
     """
-    found = next(done)
+    return _with_remark(chunk, _filled(chunk, done))
+
+
+def _filled(chunk: Chunk, done: Iterator[Translation]) -> Translation:
+    found = _with_match(chunk, next(done))
     inside: dict[int, list[Translation]] = {}
     for inner in chunk.inner:
-        whole = join_parts([filled(part, done) for part in inner.parts])
+        whole = join_parts([_filled(part, done) for part in inner.parts])
         if whole.status == "unwanted":
             found = whole
         inside.setdefault(inner.span, []).append(whole)
@@ -78,6 +82,7 @@ def _with_inner(
         # Equal texts have equal doubts.
         doubts=tuple(dict.fromkeys([*own, *inner])),
         confidence=min(known, default=None),
+        matches=tuple(match for each in every for match in each.matches),
     )
 
 
@@ -101,8 +106,22 @@ def _moved(doubt: Doubt, text: str, old: str, new: str) -> Doubt:
 
 def with_origin(chunk: Chunk, found: Translation) -> Translation:
     """The translation of a part, with the pair that guided it and a remark about corrections."""
-    if chunk.match is not None and not any(doubt.kind == "repaired" for doubt in found.doubts):
-        found = replace(found, matches=(chunk.match,))
+    return _with_remark(chunk, _with_match(chunk, found))
+
+
+def _with_match(chunk: Chunk, found: Translation) -> Translation:
+    """The translation of a part, with the pair that guided its search."""
+    if chunk.match is None or found.status == "unwanted":
+        return found
+    matches = (chunk.match,)
+    # A second search has no guide, but the alternatives are those of the first.
+    is_guided = all(doubt.kind != "repaired" for doubt in found.doubts)
+    others = tuple(replace(other, matches=matches) for other in found.alternatives)
+    return replace(found, matches=matches if is_guided else (), alternatives=others)
+
+
+def _with_remark(chunk: Chunk, found: Translation) -> Translation:
+    """The translation of a part, with a remark about corrected words."""
     corrected = [each for part in chunk.with_inner() for each in part.corrected]
     if not corrected or found.status == "unwanted":
         return found

@@ -1,5 +1,6 @@
 """Scores of given pairs, probabilities of the next token, and attention to the source."""
 
+import math
 import operator
 import reprlib
 from collections.abc import Sequence
@@ -151,7 +152,8 @@ def mean_log_probs(
             pad_id=vocab.pad_id,
         )
         for i, row in zip(batch, log_probs, strict=True):
-            found[i] = float(row.sum()) / (len(targets[i]) - 1)
+            # Exact, so that the padding of a longer row changes nothing.
+            found[i] = math.fsum(row.tolist()) / (len(targets[i]) - 1)
     return found
 
 

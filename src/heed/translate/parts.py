@@ -13,7 +13,7 @@ from heed.decode.guided import Guide
 from heed.decode.phrases import Phrases
 from heed.decode.slots import Slot
 from heed.text.capitals import in_small_letters, is_in_capitals
-from heed.text.memory import TranslationMemory
+from heed.text.memory import LEAST_SIMILARITY, TranslationMemory
 from heed.text.normalize import normalize
 from heed.text.protected import NAME, Rules, Span, find_spans, with_things
 from heed.text.readings import corrections, in_usual_case, with_usual_capitals
@@ -194,9 +194,11 @@ class PartCutter:
         if chunk.is_copied:
             return chunk
         matches = [
-            (found.similarity, memory, found.number)
+            (similarity, memory, found.number)
             for memory in reversed(self.memories)
             if (found := memory.match(chunk.src_ids[:-1], len(self.tag)))
+            and (similarity := found.similarity - self._share_lost(memory, found.number))
+            >= LEAST_SIMILARITY
         ]
         if not matches:
             return chunk
@@ -213,6 +215,18 @@ class PartCutter:
             target=_shown(self.tgt_vocab, tgt_ids),
         )
         return replace(chunk, guide=Guide((*ids, self.tgt_vocab.eos_id), bonus), match=match)
+
+    def _share_lost(self, memory: TranslationMemory, number: int) -> float:
+        """The share of a remembered source that is a slot which its translation lacks.
+
+        Such a translation is only right for one text of the span: `Chapter 3`, `Drittes Kapitel`.
+        """
+        if self.slots is None:
+            return 0.0
+        src, tgt = memory.src(number).tolist(), memory.tgt(number).tolist()
+        n_lost = sum(map(self.slots[0].ids.__contains__, src))
+        n_lost -= sum(map(self.slots[1].ids.__contains__, tgt))
+        return max(0, n_lost) / (len(src) - len(self.tag))
 
     def _plain(self, text: str, begun: str, keys: Iterator[int]) -> list[Chunk]:
         """The parts of a text without protected spans."""
@@ -356,5 +370,8 @@ class PartCutter:
 
 def _shown(vocab: Vocab, ids: list[int]) -> str:
     """The text of a remembered side, with … for its slots."""
-    stretches = [[*stretch] for is_slot, stretch in groupby(ids, vocab.is_control) if not is_slot]
-    return " … ".join(vocab.decode(stretch).strip() for stretch in stretches)
+    stretches = [
+        "…" if is_slot else vocab.decode([*stretch]).strip()
+        for is_slot, stretch in groupby(ids, vocab.is_control)
+    ]
+    return " ".join(filter(None, stretches))

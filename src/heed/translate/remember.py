@@ -8,6 +8,7 @@ from itertools import chain, count
 
 from heed.errors import UsageError
 from heed.text.capitals import in_small_letters
+from heed.text.languages import implied_target
 from heed.text.memory import TranslationMemory
 from heed.text.normalize import normalize
 from heed.text.protected import find_spans
@@ -54,7 +55,8 @@ def remember_file(
     Args:
         translator: the translator.
         path: of a `.tsv`, `.csv` or `.tmx`, also compressed.
-        source_lang: of the sources; "" = that of the translator.
+        source_lang: of the sources; "" = that of the translator, and the other one if the
+            translator translates between two languages into `target_lang`.
         target_lang: of the translations; None = that of the translator.
 
     Returns:
@@ -73,13 +75,19 @@ def remember_file(
             f"{path} must be a file of both languages ({', '.join(BILINGUAL)}, also compressed) to "
             "be a memory."
         )
-    part = ParallelFiles(
-        files=(path,),
-        source_lang=source_lang or translator.source_lang,
-        target_lang=target_lang or translator.target_lang,
-    )
+    target = target_lang or translator.target_lang or next(iter(translator.reader.target_langs), "")
+    source = source_lang or _source_of(translator, target)
+    part = ParallelFiles(files=(path,), source_lang=source, target_lang=target)
     pairs = ((pair.src, pair.tgt) for pair in read_part(part) if not pair.fault)
     return remember(translator, pairs, target_lang=target_lang)
+
+
+def _source_of(translator: Translator, target: str) -> str:
+    """The language that a translator reads when it translates into `target`; "" if unknown."""
+    own = translator.source_lang
+    if own != target:
+        return own
+    return implied_target(target, own, translator.reader.target_langs) or own
 
 
 def add_pairs(

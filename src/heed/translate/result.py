@@ -63,7 +63,8 @@ class Translation:
             the search.
         doubts: reasons to look at it, see `heed.translate.doubts`.
         confidence: probability that it is right; None = the model is not calibrated.
-        matches: pairs of a memory that guided its search, one a part at most.
+        matches: pairs of a memory that guided its search: at most one a part, and one a text inside
+            a protected span.
     """
 
     text: str
@@ -220,15 +221,6 @@ def _concatenated(parts: list[Translation]) -> Translation:
         doubts += [moved(doubt, len(text)) for doubt in part.doubts]
         text += part.text
     n_tokens = sum(max(1, len(part.token_scores)) for part in parts)
-    n_columns = sum(len(part.source_tokens) for part in parts)
-    alignment: list[list[float]] = []
-    start = 0
-    for part in parts:
-        n_own = len(part.source_tokens)
-        after = n_columns - start - n_own
-        rows = part.alignment or [[0.0] * n_own] * len(part.tokens)
-        alignment += [[0.0] * start + row + [0.0] * after for row in rows]
-        start += n_own
     # Of the ends of sentences only the last one has a score: it alone follows the last token.
     *earlier, last = parts
     scores = [score for part in earlier for score in part.token_scores[: len(part.tokens)]]
@@ -240,12 +232,29 @@ def _concatenated(parts: list[Translation]) -> Translation:
         tokens=[token for part in parts for token in part.tokens],
         token_scores=[*scores, *last.token_scores] if has_scores else [],
         source_tokens=[token for part in parts for token in part.source_tokens],
-        alignment=None if all(part.alignment is None for part in parts) else alignment,
+        alignment=_alignment_of(parts),
         status="split",
         doubts=tuple(doubts),
         confidence=_least(part.confidence for part in parts),
         matches=tuple(match for part in parts for match in part.matches),
     )
+
+
+def _alignment_of(parts: list[Translation]) -> list[list[float]] | None:
+    """The alignment of a line, joined from those of its parts; None if no part has one."""
+    # The matrix has all tokens of the line on both sides, so it is made only if it is needed.
+    if all(part.alignment is None for part in parts):
+        return None
+    n_columns = sum(len(part.source_tokens) for part in parts)
+    alignment: list[list[float]] = []
+    start = 0
+    for part in parts:
+        n_own = len(part.source_tokens)
+        after = n_columns - start - n_own
+        rows = part.alignment or [[0.0] * n_own] * len(part.tokens)
+        alignment += [[0.0] * start + row + [0.0] * after for row in rows]
+        start += n_own
+    return alignment
 
 
 def _least(confidences: Iterable[float | None]) -> float | None:

@@ -100,7 +100,7 @@ class Searcher:
                 is_wanted=None if is_wanted is None else lambda part: is_wanted(every[part][0]),
             )
         )
-        return [with_origin(chunk, filled(chunk, done)) for chunk in chunks]
+        return [filled(chunk, done) for chunk in chunks]
 
     def search_once(
         self,

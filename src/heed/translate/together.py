@@ -60,8 +60,11 @@ def _require_equal(
 ) -> None:
     """The second reads and writes the same pieces of the same languages as the first."""
     there, here = _directions(first), _directions(other)
-    # A side without names is unknown.
-    if any(a and b and {*a} != {*b} for a, b in zip(there, here, strict=True)):
+    # A side without names is unknown. Only sources of a model with several languages have tags.
+    has_tags = [bool(each.bundle.target_langs) for each in (first, other)]
+    if has_tags[0] != has_tags[1] or any(
+        a and b and {*a} != {*b} for a, b in zip(there, here, strict=True)
+    ):
         raise ConfigError(
             f"{folder} translates {_spelled(*here)}, but {first_folder} {_spelled(*there)}. "
             "Models that translate together need the same languages."

@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from heed.data.word_alignment import Link
 from heed.explain.attention.choice import choose
-from heed.explain.attention.links import Link, error_rate, read_gold, strongest
+from heed.explain.attention.links import error_rate, read_gold, strongest
 from heed.explain.attention.statistical import reference
 from heed.explain.attention.words import between_words, words_of
 from heed.translate.translator import Translator

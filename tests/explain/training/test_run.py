@@ -120,8 +120,9 @@ def test_headlines_are_sentences_for_an_owner(tmp_path: Path) -> None:
         assert headline(run) == "Teacher 2 is at work: teachers/teacher-2 shows its training."
         (run.folder / "data").mkdir()  # its own corpus
         assert headline(run).startswith("Preparing")
-        shutil.rmtree(run.folder / "teachers")
     run.refresh()
+    assert headline(run) == "Stopped after teacher 2 began. Repeat the command to continue."
+    shutil.rmtree(run.folder / "teachers")
     assert headline(run) == "Nothing has been trained here yet."
     with lock(run.folder):
         write(run.folder, [start(), epoch(0, 0), step(20, left_s=300.0)])

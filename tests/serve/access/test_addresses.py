@@ -20,6 +20,10 @@ TRUSTED = networks_of(["10.0.0.0/8", "::1"])
         ("10.0.0.1", "nonsense", "nonsense"),
         ("10.0.0.1", "", "10.0.0.1"),
         ("", "198.51.100.1", ""),
+        # A server that listens on :: has such peers.
+        ("::ffff:10.0.0.1", "198.51.100.1", "198.51.100.1"),
+        ("::ffff:10.0.0.1", "1.1.1.1, 198.51.100.1, ::ffff:10.0.0.2", "198.51.100.1"),
+        ("::ffff:203.0.113.9", "198.51.100.1", "::ffff:203.0.113.9"),
     ],
 )
 def test_the_last_address_that_is_not_trusted_counts(

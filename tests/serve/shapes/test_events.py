@@ -11,10 +11,13 @@ from starlette.testclient import TestClient
 from tests.serve.conftest import SENTENCES, Serve
 
 from heed.serve.refusal import Refusal
+from heed.serve.request import SegmentAnswer
+from heed.serve.service import Service
 from heed.serve.shapes.body import Parameters
 from heed.serve.shapes.endpoint import Asked
 from heed.serve.shapes.events import Event, event_stream
 from heed.serve.shapes.own import STYLE
+from heed.translate.result import Translation
 
 ASKED = Asked(values={}, given=Parameters(values={}), http=Request({"type": "http", "state": {}}))
 
@@ -72,6 +75,22 @@ def test_an_error_after_the_first_event_is_an_event() -> None:
     (_, first), (name, error) = read_events(asyncio.run(sent()))
     assert (first, name) == (1, "error")
     assert error["error"]["sentence"] == "Too late."
+
+
+def test_a_stream_ends_after_the_time_that_its_client_has_set(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stream(service: Service, request: Any) -> AsyncGenerator[Any]:
+        yield 0, 0, SegmentAnswer(source="a dog", translation=Translation(text="ein Hund"))
+        await asyncio.sleep(5)
+        yield []
+
+    monkeypatch.setattr(Service, "stream", stream)
+    asked = {"text": "a dog", "source": "en", "target": "de"}
+    answer = client.post("/api/v1/translate/stream", json=asked, headers={"X-Timeout": "0.2"})
+    (first, _), (name, error) = read_events(answer.text)
+    assert (first, name) == ("segment", "error")
+    assert error["error"]["code"] == "timeout"
 
 
 def test_data_is_one_line_whatever_it_holds() -> None:

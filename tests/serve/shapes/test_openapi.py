@@ -115,6 +115,30 @@ def test_an_error_is_spelled_as_documented(client: TestClient) -> None:
             jsonschema.validate(answer.json(), schema)
 
 
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [
+        (415, {"Content-Type": "text/plain"}),
+        (421, {"Content-Type": "application/json", "Host": "evil.example"}),
+    ],
+)
+def test_a_body_of_another_type_and_another_host_name_have_documented_answers(
+    serve: Serve, en_de: str, status: int, headers: dict[str, str]
+) -> None:
+    client = serve(en_de, access=Access(hosts=("mt.example.org",)))
+    described = client.get("/openapi.json", headers={"Host": "localhost"}).json()
+    for method, path, operation in operations(described):
+        if method not in ("POST", "PUT", "PATCH"):
+            continue
+        answer = client.request(
+            method, path, content=b"{}", headers={"Host": "localhost", **headers}
+        )
+        assert answer.status_code == status, (method, path, answer.text)
+        response = operation["responses"][str(status)]
+        schema = response["content"]["application/json"]["schema"]
+        jsonschema.validate(answer.json(), {**schema, "components": described["components"]})
+
+
 def resolved(described: Any, response: Any) -> Any:
     """A response, itself or where it points to."""
     if "$ref" not in response:

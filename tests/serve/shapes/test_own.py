@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,27 @@ def test_details_are_the_tokens_in_their_places(client: TestClient, en_de: str) 
     assert source == wanted.source_tokens
     shape = (len(segment["alignment"]), len(segment["alignment"][0]))
     assert shape == (len(wanted.tokens), len(source))
+
+
+def test_a_very_long_segment_has_no_alignment(serve: Serve, en_de: str) -> None:
+    client = serve(en_de, limits=Limits(chars=3000))
+    for n_words, is_aligned in ((10, True), (500, False)):  # 2,499 characters without a full stop
+        text = " ".join(["dogs"] * n_words)
+        (segment,) = translate(client, text=text, details=True).json()["translations"][0][
+            "segments"
+        ]
+        assert bool(segment["alignment"]) is is_aligned
+        assert segment["tokens"]
+
+
+def test_tags_within_a_very_long_segment_are_kept(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heed.serve.service.ALIGNED_CHARS", 10)
+    values = {"text": "Two dogs <b>play</b> in the snow.", "format": "html", "details": True}
+    found = translate(client, **values).json()["translations"][0]
+    assert re.search("<b>.*</b>", found["text"])
+    assert found["segments"][0]["alignment"] == []
 
 
 def test_details_name_the_similarity_of_a_pair(serve: Serve, en_de: str, tmp_path: Path) -> None:

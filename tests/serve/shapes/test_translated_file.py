@@ -1,6 +1,7 @@
 """Files in, files out, over three APIs; nothing of a name becomes a path."""
 
 import os
+import re
 import time
 from contextlib import closing
 from pathlib import Path
@@ -14,8 +15,10 @@ from tests.serve.conftest import SENTENCES, Serve
 
 import heed
 from heed.serve.settings import Limits, Listen, Store
+from heed.serve.shapes import translated_file
 from heed.serve.shapes.downloads import FOLDER, UNFINISHED_S, Downloads
 from heed.serve.shapes.translated_file import named_for, safe_name
+from heed.translate.result import Translation, join_parts
 
 TEXT = f"{SENTENCES[0]}\n\n{SENTENCES[2]}\n"
 DIRECTION = {"source": "en", "target": "de"}
@@ -103,6 +106,24 @@ def test_heed_answers_the_file(client: TestClient, wanted: str) -> None:
 
 def test_the_language_of_a_file_is_detected(client: TestClient, wanted: str) -> None:
     assert upload(client, "/api/v1/files", source="auto").text == wanted
+
+
+@pytest.mark.parametrize(("limit", "is_aligned"), [(5000, True), (10, False)])
+def test_a_very_long_paragraph_is_joined_without_alignment(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, limit: int, is_aligned: bool
+) -> None:
+    joined: list[Translation] = []
+
+    def join(parts: list[Translation]) -> Translation:
+        joined.extend(parts)
+        return join_parts(parts)
+
+    monkeypatch.setattr(translated_file, "ALIGNED_CHARS", limit)
+    monkeypatch.setattr(translated_file, "join_parts", join)
+    text = "<p>Two dogs <b>play</b> in the snow.</p>"
+    answer = upload(client, "/api/v1/files", name="a.html", text=text)
+    assert [part.alignment is not None for part in joined] == [is_aligned]
+    assert re.search("<p>.*<b>.*</b>.*</p>", answer.text)
 
 
 def test_tags_of_a_page_stay(client: TestClient, en_de: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 from tests.serve.conftest import Serve
 
+from heed.serve.access.rates import Taken
 from heed.serve.settings import Access
 from heed.serve.watch.logs import REQUESTS
 
@@ -53,6 +54,10 @@ def test_only_listed_origins_may_read_answers(serve: Serve, en_de: str) -> None:
     allowed = found.pop("https://a.example")
     assert allowed["access-control-allow-origin"] == "https://a.example"
     assert "access-control-allow-credentials" not in allowed
+    readable = allowed["access-control-expose-headers"].lower().split(", ")
+    taken = Taken(is_allowed=False, limit=1, remaining=0, reset_s=1, wait_s=1)
+    assert {name.lower() for name in taken.headers()} <= set(readable)
+    assert "content-disposition" in readable  # the name of a translated file
     for headers in found.values():
         assert "access-control-allow-origin" not in headers
 

@@ -80,10 +80,10 @@ def slotted(data: Prepared) -> ReplacedPairs:
     return with_slots(data.train, data.src_vocab, data.tgt_vocab)
 
 
-def disturber(data: Prepared, pairs: EpochPairs, **wishes: Any) -> Disturber:
+def disturber(data: Prepared, **wishes: Any) -> Disturber:
     vocabs = data.src_vocab, data.tgt_vocab
     settings = {"share": 1.0, "seed": 1, "max_length": 256, **wishes}
-    return Disturber(pairs, Anchors(data.train, *vocabs), *vocabs, **settings)
+    return Disturber(Anchors(data.train, *vocabs), *vocabs, **settings)
 
 
 def rows(pairs: EpochPairs) -> list[tuple[list[int], list[int]]]:
@@ -171,7 +171,7 @@ def test_each_disturbance_leaves_a_pair(
     data: Prepared, slotted: ReplacedPairs, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disturb, "SHARES", {kind: SHARES[kind]})
-    pairs = disturber(data, slotted)(0)
+    pairs = disturber(data)(0, slotted)
     n_changed = 0
     for number, (src, tgt) in enumerate(rows(pairs)):
         require_a_pair(src, tgt, data.src_vocab)
@@ -187,7 +187,7 @@ def test_a_source_is_spoiled_and_its_translation_is_not(
 ) -> None:
     for kind in ("typo", "lower", "title", "shouted"):
         monkeypatch.setattr(disturb, "SHARES", {kind: SHARES[kind]})
-        pairs = disturber(data, slotted)(0)
+        pairs = disturber(data)(0, slotted)
         assert [tgt for _, tgt in rows(pairs)] == [tgt for _, tgt in rows(slotted)]
 
 
@@ -195,7 +195,7 @@ def test_a_name_stands_on_both_sides_letter_by_letter(
     data: Prepared, slotted: ReplacedPairs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disturb, "SHARES", {"name": SHARES["name"]})
-    pairs, vocab = disturber(data, slotted)(0), data.src_vocab
+    pairs, vocab = disturber(data)(0, slotted), data.src_vocab
     known = {*GERMAN, *GERMAN.values(), "and", "und", "the", "The", "of", "von"}
     n_names = 0
     for number in pairs.numbers:
@@ -210,20 +210,20 @@ def test_a_name_stands_on_both_sides_letter_by_letter(
 def test_an_epoch_can_be_made_again_and_another_is_other(
     data: Prepared, slotted: ReplacedPairs
 ) -> None:
-    make = disturber(data, slotted)
-    assert rows(make(0)) == rows(disturber(data, slotted)(0))
-    assert rows(make(0)) != rows(make(1))
-    assert rows(make(0)) != rows(disturber(data, slotted, seed=2)(0))
+    make = disturber(data)
+    assert rows(make(0, slotted)) == rows(disturber(data)(0, slotted))
+    assert rows(make(0, slotted)) != rows(make(1, slotted))
+    assert rows(make(0, slotted)) != rows(disturber(data, seed=2)(0, slotted))
 
 
 def test_a_share_of_the_pairs_is_disturbed_and_none_gets_too_long(
     data: Prepared, slotted: ReplacedPairs
 ) -> None:
-    some = disturber(data, slotted, share=0.3)
-    counts = [len(some(epoch).numbers) for epoch in range(5)]
+    some = disturber(data, share=0.3)
+    counts = [len(some(epoch, slotted).numbers) for epoch in range(5)]
     assert 0.2 * len(data.train) < np.mean(counts) < 0.31 * len(data.train)
     longest = int(max(slotted.src_lengths.max(), slotted.tgt_lengths.max()))
-    short = disturber(data, slotted, max_length=longest)(0)
+    short = disturber(data, max_length=longest)(0, slotted)
     assert max(short.src_lengths.max(), short.tgt_lengths.max()) <= longest
 
 
@@ -251,7 +251,7 @@ def test_slots_stay_where_they_are_when_texts_are_cut_otherwise(
 def test_the_language_tag_of_a_source_stays_in_front(tmp_path: Path) -> None:
     data = prepared(tmp_path / "both", both_directions=True)
     vocabs = data.src_vocab, data.tgt_vocab
-    pairs = disturber(data, with_slots(data.train, *vocabs))(0)
+    pairs = disturber(data)(0, with_slots(data.train, *vocabs))
     tags = [data.src_vocab.language_id(language) for language in ("de", "en")]
     for number in range(len(data.train)):
         ids = pairs.src(number).tolist()

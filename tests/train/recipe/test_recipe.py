@@ -151,6 +151,27 @@ def test_fewer_pairs_are_disturbed_in_a_short_run() -> None:
     assert resolve({"task": "lm"}).data.disturb == 0
 
 
+@pytest.mark.parametrize(
+    ("n_pairs", "steps", "settings", "is_on"),
+    [
+        (5_000, 3_000, {}, True),
+        (5_000, 100, {}, False),
+        (500, 3_000, {}, False),
+        (30_000, 3_000, {}, False),
+        (5_000, 3_000, {"training": {"parent": "run"}}, False),
+        (5_000, 3_000, {"task": "lm"}, False),
+        (5_000, 3_000, {"data": {"recombine": 0.0}}, False),
+    ],
+)
+def test_few_pairs_that_are_read_often_exchange_phrases(
+    n_pairs: int, steps: int, settings: dict[str, Any], is_on: bool
+) -> None:
+    facts = replace(UNKNOWN, n_pairs=n_pairs, n_tgt_tokens=18 * n_pairs)
+    training = {**settings.get("training", {}), "max_steps": steps}
+    found = resolve({**settings, "training": training}, facts)
+    assert (found.data.recombine > 0) is is_on
+
+
 def test_a_run_of_few_steps_has_small_batches() -> None:
     few, many = (
         resolve({"training": {"max_steps": n}}).training.batch_tokens for n in (100, 100_000)

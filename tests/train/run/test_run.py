@@ -258,6 +258,19 @@ def test_a_request_to_an_earlier_sitting_is_forgotten(small_run: Run, tmp_path: 
     assert small_run(out)[0].is_finished
 
 
+def test_a_request_during_the_preparation_stops_after_the_first_step(
+    small_run: Run, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+
+    def at_reading(event: dict[str, Any]) -> None:
+        if event["kind"] == "prepared":
+            ask(out, Request.STOP)
+
+    outcome, _ = small_run(out, on=at_reading)
+    assert (outcome.is_finished, outcome.progress.step) == (False, 1)
+
+
 def test_subword_regularization_segments_anew_and_stays_exact(
     small_run: Run, tmp_path: Path
 ) -> None:

@@ -1,7 +1,9 @@
 """Teachers of a run: who they are, what is learned from them, and that no interruption shows."""
 
 import hashlib
+import json
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
@@ -11,14 +13,17 @@ from typing import Any
 import pytest
 
 from heed.data.corpus import Corpus
+from heed.data.mono import Mono
 from heed.data.prepared import DATA, Prepared, open_prepared
 from heed.data.readers import ParallelFiles
-from heed.errors import ConfigError, RunError
+from heed.errors import ConfigError, DataError, RunError
 from heed.train.recipe.asked import Asked
 from heed.train.recipe.folder import SPENT, TEACHERS, foreign_file, require_run_folder
 from heed.train.recipe.recipe import load_recipe
 from heed.train.run.remember import memory_of
 from heed.train.run.run import Outcome
+from heed.train.step.config import TrainConfig
+from heed.train.step.control import Request, ask
 from heed.train.teachers import run as teachers
 from heed.train.teachers.plan import seconds_of_each, teacher_settings, teachers_of
 from heed.train.teachers.run import train_with_teachers
@@ -125,8 +130,9 @@ def test_a_teacher_reads_text_as_the_run_does_and_has_a_seed_of_its_own() -> Non
         {
             "preset": "small",
             "model": {"dropout": 0.4},
-            "data": {"max_chars": 99, "teachers": 4, "both_directions": True},
-            "tokenizer": {"kind": "char"},
+            "data": {"max_chars": 99, "teachers": 4, "both_directions": True, "test_size": 9},
+            # The pieces of the run's two sides; a teacher of the opposite direction exchanges them.
+            "tokenizer": {"kind": "char", "vocab_from": "run"},
             "training": {"learning_rate": 0.1, "threads": 1, "max_steps": 90, "time_s": "1h"},
         }
     )
@@ -140,6 +146,12 @@ def test_a_teacher_reads_text_as_the_run_does_and_has_a_seed_of_its_own() -> Non
         "training": {"threads": 1, "seed": 6, "time_s": 60.0, "max_steps": 30},
     }
     assert two.get("training.seed") == 7
+
+
+def test_the_largest_seed_has_teachers_too() -> None:
+    for teacher in teachers_of(2):
+        asked = teacher_settings(teacher, Asked(), seed=2**31 - 1, time_s=None, max_steps=None)
+        assert TrainConfig(**asked.section("training"))
 
 
 def test_a_run_learns_from_the_real_pairs_and_from_those_that_are_not_doubtful(
@@ -188,10 +200,22 @@ def test_the_development_set_is_the_one_that_no_teacher_has_read(
     assert len(data.test) == 4
     for number in (1, 2):
         taught = open_prepared(small_corpus, folder / f"teacher-{number}" / DATA)
+        assert taught.test is None
         side = (pair.src if number == 1 else pair.tgt for pair in taught.dev)
         assert set(side) == set(lines(folder / "dev.de-xx.src"))
         for src, tgt in learned(taught):
             assert (src if number == 1 else tgt) not in held_out
+
+
+def test_a_dev_set_drawn_from_the_corpus_is_not_called_a_leak(
+    train: Train, doubling: None, tmp_path: Path, small_corpus: Corpus
+) -> None:
+    events: list[dict[str, Any]] = []
+    train(tmp_path / "run", report=events.append, data={"test_size": 3})
+    data = open_prepared(small_corpus, tmp_path / "run" / DATA)
+    assert len(data.dev) > 2
+    assert set(data.report["leaks"].values()) == {0}
+    assert not [event for event in events if event.get("name") == "bad-dev-set"]
 
 
 def test_teachers_that_make_nothing_usable_leave_the_run_as_it_is(
@@ -225,6 +249,61 @@ def test_a_run_that_is_paused_at_any_place_ends_with_the_same_weights(
     assert n_starts > 10
     assert digest(out) == wanted
     assert train(out).was_finished
+
+
+class Killed(BaseException):
+    """Ends a run as a kill does."""
+
+
+@pytest.mark.parametrize("where", ["training", "translating"])
+def test_the_time_of_a_killed_run_counts_until_its_last_checkpoint_or_portion(
+    train: Train, doubling: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.setattr(teachers, "PORTION", 30)
+    out = tmp_path / "run"
+    train(out, should_stop=lambda: True)
+    spent = out / TEACHERS / SPENT
+
+    def report(event: dict[str, Any]) -> None:
+        is_translating = event.get("unit") == "sentences"
+        if is_translating and not event["done"] and where == "translating":
+            spent.write_text('{"seconds": 0}')
+        if is_translating and event["done"]:
+            raise Killed
+        if event["kind"] == "end" and where == "training":
+            raise Killed
+
+    spent.write_text('{"seconds": 0}')
+    with pytest.raises(Killed):
+        train(out, report=report, started_at=time.monotonic() - 1000)
+    assert json.loads(spent.read_text())["seconds"] > 1000
+
+
+def test_what_a_kill_left_is_removed(train: Train, doubling: None, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    train(out, should_stop=lambda: True)
+    folder = out / TEACHERS
+    (folder / "made-1").mkdir()
+    for name in ("train.de-xx.src", "made-1/portion-0000000000.json"):
+        (folder / f"{name}.tmp-01234567").write_text("half a lin")
+    assert train(out).is_finished
+    assert not list(folder.rglob("*.tmp-*"))
+    assert not (folder / "made-1").exists()
+
+
+def test_a_request_to_stop_holds_for_the_teacher_at_work(train: Train, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+
+    def report(event: dict[str, Any]) -> None:
+        if event["kind"] == "step" and event.get("teacher") == 2:
+            ask(out, Request.STOP)
+
+    outcome = train(out, report=report)
+    assert (outcome.is_finished, outcome.progress.step) == (False, 1)
+    assert outcome.teacher == "teacher 2 of 2"
+    ask(out, Request.STOP)  # nobody is there
+    outcome = train(out)
+    assert (outcome.is_finished, outcome.teacher) == (True, "")
 
 
 @pytest.mark.slow
@@ -272,6 +351,84 @@ def test_what_teachers_cannot_do_is_refused_before_anything_is_written(
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"data": {"both_directions": True}, "tokenizer": {"joint": False}},
+            "needs one vocabulary",
+        ),
+        ({"training": {"first_embeddings": "gone.vec"}}, "first_embeddings must be"),
+        ({"training": {"parent": "PARENT"}, "preset": "small"}, "preset cannot be chosen"),
+        (
+            {"data": {"both_directions": True}, "tokenizer": {"vocab_from": "PARENT"}},
+            "with a tag for xx and de",
+        ),
+    ],
+)
+def test_what_the_run_itself_cannot_do_is_refused_before_its_teachers_work(
+    settings: dict[str, Any],
+    message: str,
+    tmp_path: Path,
+    small_corpus: Corpus,
+    small_run: Callable[..., object],
+) -> None:
+    small_run(tmp_path / "parent", max_steps=1)
+    for section, key in (("training", "parent"), ("tokenizer", "vocab_from")):
+        if settings.get(section, {}).get(key) == "PARENT":
+            settings = {**settings, section: {key: str(tmp_path / "parent")}}
+    asked = Asked({**settings, "data": {**settings.get("data", {}), "teachers": 1}})
+    with pytest.raises(ConfigError, match=message):
+        train_with_teachers(asked, small_corpus, tmp_path / "run", report=print)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_corpus_that_the_run_itself_cannot_read_is_refused_before_its_teachers_work(
+    train: Train, tmp_path: Path, small_corpus: Corpus
+) -> None:
+    part, both = small_corpus.train[0], {"both_directions": True}
+    more = replace(small_corpus, mono=(Mono(file=str(tmp_path / "more.xx"), language="xx"),))
+    unknown = replace(small_corpus, train=(ParallelFiles(files=part.files),))
+    for corpus, error, message in (
+        (more, DataError, "more.xx does not exist"),
+        (unknown, ConfigError, "both_directions needs two languages, but .* is unknown"),
+    ):
+        with pytest.raises(error, match=message):
+            train(tmp_path / "run", corpus=corpus, data=both)
+    assert not (tmp_path / "run").exists()
+
+
+def test_each_teacher_is_announced_with_its_direction_and_its_time(
+    train: Train, doubling: None, tmp_path: Path, small_corpus: Corpus
+) -> None:
+    part = small_corpus.train[0]
+    unknown = replace(small_corpus, train=(ParallelFiles(files=part.files),))
+    for name, corpus, first, second in (
+        ("known", small_corpus, "de → xx", "xx → de"),
+        ("unknown", unknown, "source → target", "target → source"),
+    ):
+        notes: list[str] = []
+        train(
+            tmp_path / name,
+            corpus=corpus,
+            training={**TRAINING, "time_s": 901},
+            report=lambda event, notes=notes: notes.append(event.get("text", "")),
+        )
+        assert f"teacher 1 of 2: {first}, 90s" in notes
+        assert f"teacher 2 of 2: {second}, 90s" in notes
+
+
+def test_a_finished_run_says_what_its_teachers_took_of_the_time(
+    train: Train, doubling: None, tmp_path: Path
+) -> None:
+    timed = {**TRAINING, "time_s": 900}
+    train(tmp_path / "run", training=timed)
+    outcome = train(tmp_path / "run", training=timed)
+    assert outcome.was_finished
+    assert outcome.limits.startswith("its limit of 6 steps (--max-steps), after ")
+    assert outcome.limits.endswith("s of its teachers")
+
+
 def test_a_run_continues_only_with_its_own_teachers(
     train: Train, doubling: None, tmp_path: Path, small_run: Callable[..., object]
 ) -> None:
@@ -280,6 +437,9 @@ def test_a_run_continues_only_with_its_own_teachers(
         train(tmp_path / "alone")
     assert not (tmp_path / "alone" / TEACHERS).exists()
     out = tmp_path / "run"
+    train(out, should_stop=lambda: True)
+    with pytest.raises(RunError, match=r"run was started with data\.teachers, but .* sets none"):
+        train(out, data={"teachers": 0})
     train(out)
     with pytest.raises(RunError, match=r"data\.teachers = 2, but this command sets 3"):
         train(out, data={"teachers": 3})
@@ -290,14 +450,35 @@ def test_a_run_continues_only_with_its_own_teachers(
     assert train(out).was_finished
 
 
-def test_a_time_in_which_no_teacher_could_learn_is_refused(train: Train, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "count", "named", "each", "least", "least_s"),
+    [
+        ("9m", 2, "9m", "54s", "10m", 600),
+        ("150s", 2, "150s", "15s", "10m", 600),
+        ("12m", 5, "12m", "57.6s", "750s", 750),  # twelve and a half minutes
+        ("29m", 12, "29m", "58s", "30m", 1800),
+    ],
+)
+def test_a_time_in_which_no_teacher_could_learn_is_refused(
+    train: Train,
+    tmp_path: Path,
+    given: str,
+    count: int,
+    named: str,
+    each: str,
+    least: str,
+    least_s: int,
+) -> None:
     message = (
-        r"^--time of 9m is too short for 2 teachers, which would have 54s each\. "
-        r"Give at least 10m, or leave them out\.$"
+        rf"^--time of {named} is too short for {count} teachers, which would have {each} each\. "
+        rf"Give at least {least}, or leave them out\.$"
     )
+    out, data = tmp_path / "run", {"teachers": count}
     with pytest.raises(ConfigError, match=message):
-        train(tmp_path / "run", training={"time_s": "9m"})
-    assert not (tmp_path / "run").exists()
+        train(out, data=data, training={"time_s": given})
+    assert not out.exists()
+    timed = {**TRAINING, "time_s": least_s}
+    assert not train(out, data=data, training=timed, should_stop=lambda: True).is_finished
 
 
 def test_without_time_for_the_run_itself_more_is_asked_for(

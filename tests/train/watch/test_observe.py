@@ -2,9 +2,11 @@
 
 import io
 import random
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from heed.data.corpus import Corpus
 from heed.data.prepared import open_prepared
 from heed.data.readers import ParallelFiles
 from heed.disk.files import read_json_lines
-from heed.train.step.events import EventLog, LiveLine, finite
+from heed.train.step.events import EventLog, LiveLine, finite, tensorboard
 from heed.train.step.progress import training_seconds
 from heed.train.step.validate import DevSet
 from heed.train.watch import observe, probe
@@ -157,6 +159,38 @@ def test_the_live_line_tells_expectation_and_memory() -> None:
         "step 8  epoch 0.0  50%  1m left  2000 tok/s  dev bleu 30.00 (best)  expect 37–40  "
         "pad 1.1%  512 MB"
     )
+
+
+def test_the_live_line_of_the_next_run_has_none_of_the_figures_of_the_last() -> None:
+    line = LiveLine("bleu")
+    expected = {"low": 37.2, "middle": 38.5, "high": 39.8}
+    step = {"kind": "step", "step": 8, "epoch": 0, "share": 0.5, "left_s": 62.0, "seconds": 0.02}
+    line({**step, "nll": 1.0, "n_tgt_tokens": 40})
+    line({"kind": "validation", "is_best": True, "bleu": 30.0, "forecast": {"bleu": expected}})
+    line({"kind": "start"})
+    line({**step, "step": 1, "nll": 7.0, "n_tgt_tokens": 20})
+    assert line.text == "step 1  epoch 0.0  50%  1m left  1000 tok/s  loss 7.000"
+
+
+def test_the_curves_of_a_run_have_no_points_of_its_teachers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = []
+
+    class Writer:
+        def __init__(self, folder: str) -> None:
+            assert folder == str(tmp_path / "tensorboard")
+
+        def add_scalar(self, name: str, value: float, step: int) -> None:
+            points.append((name, value, step))
+
+    fake: Any = SimpleNamespace(SummaryWriter=Writer)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", fake)
+    report = tensorboard(tmp_path)
+    report({"kind": "step", "step": 1, "nll": 2.0, "teacher": 1})
+    report({"kind": "note", "text": "the model that learns from them"})
+    report({"kind": "step", "step": 1, "nll": 4.0, "is_skipped": False})
+    assert points == [("step/nll", 4.0, 1)]
 
 
 def test_a_log_of_skipped_steps_holds_no_number_that_json_lacks(tmp_path: Path) -> None:

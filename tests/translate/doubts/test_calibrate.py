@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tests.translate.doubts.word_for_word import (
     ENGLISH,
     GERMAN,
@@ -22,7 +23,7 @@ from heed.translate.doubts.calibrate import calibrate
 from heed.translate.doubts.faults import cut_stretch, in_no_language
 from heed.translate.doubts.features import AT_ONCE, NAMES, measure
 from heed.translate.doubts.judge import Judge, is_doubtful
-from heed.translate.doubts.words import Words
+from heed.translate.doubts.words import Coverage, Words
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +124,23 @@ def test_numbers_of_a_pair_do_not_depend_on_others(words: Vocab, judgment: Judgm
         assert (alone.values[0] == together.values[row]).all()
         assert alone.src_span(0) == together.src_span(row)
         assert alone.tgt_span(0) == together.tgt_span(row)
+
+
+def test_texts_are_compared_alike_beside_a_longer_one() -> None:
+    random = np.random.default_rng(2)
+    for _ in range(20):
+        odds = random.normal(size=(2, 40))
+        odds[0, 13:] = 0.0
+        both = _coverage(odds).beyond(_coverage(np.zeros(odds.shape)))
+        one = _coverage(odds[:1, :13]).beyond(_coverage(np.zeros((1, 13))))
+        assert [each[0] for each in both] == [each[0] for each in one]
+    empty = _coverage(np.zeros((2, 0)))
+    assert empty.beyond(empty)[0].tolist() == [0.0, 0.0]
+
+
+def _coverage(odds: NDArray[np.float64]) -> Coverage:
+    other = np.zeros(len(odds))
+    return Coverage(other, other, other, other, other, other, other, other, odds)
 
 
 def test_too_few_pairs_are_refused(words: Vocab) -> None:

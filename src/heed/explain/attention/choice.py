@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from heed.bundle.alignment import AlignmentHeads, save_alignment_heads
 from heed.data.prepared import DATA, DEV_FILE, read_held_out
+from heed.data.word_alignment import Link
 from heed.decode.batching import batches, padded
 from heed.errors import ConfigError, DataError
 from heed.explain.attention.competition import MAX_PAIRS, best_layer, links_by_layer
-from heed.explain.attention.links import Gold, Link
+from heed.explain.attention.links import Gold
 from heed.explain.attention.statistical import reference
 from heed.explain.attention.words import Word, between_words, words_of
 from heed.model.interface import Floats, Inspectable

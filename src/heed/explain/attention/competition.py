@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heed.explain.attention.links import Link, error_rate, strongest
+from heed.data.word_alignment import Link
+from heed.explain.attention.links import error_rate, strongest
 from heed.explain.attention.statistical import reference
 from heed.model.interface import Floats
 from heed.translate.result import Translation

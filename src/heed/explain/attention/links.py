@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heed.data.lines import read_lines
+from heed.data.word_alignment import Link
 from heed.errors import DataError
 from heed.model.interface import Floats
-
-Link = tuple[int, int]
 
 _PHARAOH = re.compile(r"(\d+)([-?p])(\d+)")
 _NAACL = re.compile(r"(\d+)\s+(\d+)\s+(\d+)(?:\s+([SP]))?(?:\s+[\d.]+)?")

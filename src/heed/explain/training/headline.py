@@ -29,14 +29,21 @@ def _empty(run: TrainingRun) -> str:
         return (
             f"There is no folder {run.folder.name}: it was moved or removed, or does not exist yet."
         )
+    if n_begun := _n_teachers(run):
+        return f"Stopped after teacher {n_begun} began. Repeat the command to continue."
     return "Nothing has been trained here yet."
 
 
 def _preparing(run: TrainingRun) -> str:
-    n_begun = len(list((run.folder / TEACHERS).glob("teacher-*")))
+    n_begun = _n_teachers(run)
     if n_begun and not (run.folder / DATA).exists():
         return f"Teacher {n_begun} is at work: {TEACHERS}/teacher-{n_begun} shows its training."
     return "Preparing: reading the corpus and making its vocabulary."
+
+
+def _n_teachers(run: TrainingRun) -> int:
+    """The number of teachers that were begun."""
+    return len(list((run.folder / TEACHERS).glob("teacher-*")))
 
 
 def _training(run: TrainingRun) -> str:

@@ -1,8 +1,16 @@
 """The address of a client and how it connects, even behind trusted proxies."""
 
 from collections.abc import Sequence
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
 
+Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 
@@ -52,12 +60,10 @@ def peer_of(spelled: str) -> str:
 def bucket_of(address: str) -> str:
     """The clients that share a limit: one IPv4 address, or the /64 network of an IPv6 address."""
     try:
-        parsed = ip_address(address)
+        parsed = _unmapped(ip_address(address))
     except ValueError:
         return "unknown"
     if isinstance(parsed, IPv6Address):
-        if parsed.ipv4_mapped:
-            return str(parsed.ipv4_mapped)
         return str(ip_network((parsed, 64), strict=False))
     return str(parsed)
 
@@ -67,4 +73,9 @@ def _is_within(address: str, networks: Sequence[Network]) -> bool:
         parsed = ip_address(address)
     except ValueError:
         return False
-    return any(parsed in network for network in networks)
+    return any(form in network for form in (parsed, _unmapped(parsed)) for network in networks)
+
+
+def _unmapped(address: Address) -> Address:
+    """192.0.2.1 for ::ffff:192.0.2.1, which is how a socket for IPv6 spells it."""
+    return (isinstance(address, IPv6Address) and address.ipv4_mapped) or address

@@ -10,6 +10,7 @@ from heed.serve.refusal import Refusal
 from heed.serve.request import Direction
 from heed.serve.service import IsWanted, Service
 from heed.serve.work.deadline import require_wanted
+from heed.serve.work.directions import Route
 from heed.serve.work.translating import checked_options
 from heed.text.vocab import Vocab
 from heed.translate.translator import Translator
@@ -89,7 +90,7 @@ class Searches:
                 field="options",
             )
 
-        def run(translator: Translator, into: str, is_wanted: IsWanted) -> Searched:
+        def run(translator: Translator, route: Route, is_wanted: IsWanted) -> Searched:
             from heed.explain.decoding.recorded import record_search
 
             checked_options(translator.options, options)
@@ -98,7 +99,7 @@ class Searches:
                 text,
                 prefix=prefix,
                 prefix_ids=prefix_ids,
-                target_lang=into,
+                target_lang=route.target,
                 max_bytes=KEPT_BYTES,
                 on_progress=partial(require_wanted, is_wanted),
                 **options,
@@ -106,7 +107,7 @@ class Searches:
             return Searched(
                 id=new_id(),
                 text=text,
-                direction=replace(direction, source=translator.source_lang, target=into),
+                direction=replace(direction, source=route.source, target=route.target),
                 vocab=translator.tgt_vocab,
                 search=search,
             )
@@ -133,7 +134,7 @@ class Searches:
         if (kept := found.search.kept(step)) is not None:
             return kept
 
-        def run(translator: Translator, into: str, is_wanted: IsWanted) -> "Distributions":
+        def run(translator: Translator, route: Route, is_wanted: IsWanted) -> "Distributions":
             # May repeat the search.
             return found.search.at(step, on_progress=partial(require_wanted, is_wanted))
 

@@ -11,6 +11,7 @@ from heed.serve.refusal import Refusal
 from heed.serve.request import Direction
 from heed.serve.service import IsWanted, Service
 from heed.serve.work.deadline import require_wanted
+from heed.serve.work.directions import Route
 from heed.serve.work.translating import checked_options
 from heed.translate.translator import Translator
 
@@ -25,12 +26,14 @@ class Kept:
     Attributes:
         id: its id for clients.
         translator: the model.
+        source_lang: code of the source language.
         target_lang: code of the target language.
         trace: of one sentence, or of several that were read as one batch.
     """
 
     id: str
     translator: Translator
+    source_lang: str
     target_lang: str
     trace: "Trace | BatchTrace"
 
@@ -108,17 +111,25 @@ class Traces:
         self._shelf.require_allowed()
         given = [text or None for text in translations]
 
-        def run(translator: Translator, into: str, is_wanted: IsWanted) -> Kept:
+        def run(translator: Translator, route: Route, is_wanted: IsWanted) -> Kept:
             checked_options(translator.options, options)
             check = partial(require_wanted, is_wanted)
-            trace_ = partial(translator.trace, target_lang=into, on_progress=check, **options)
+            trace_ = partial(
+                translator.trace, target_lang=route.target, on_progress=check, **options
+            )
             try:
                 trace: Trace | BatchTrace = (
                     trace_(texts, given) if is_batch else trace_(texts[0], given[0])
                 )
             except MissingExtraError as error:
                 raise Refusal(501, str(error), code="extra_missing") from None
-            return Kept(id=new_id(), translator=translator, target_lang=into, trace=trace)
+            return Kept(
+                id=new_id(),
+                translator=translator,
+                source_lang=route.source,
+                target_lang=route.target,
+                trace=trace,
+            )
 
         kept = await self._service.with_model(
             run, " ".join(texts), direction, given=" ".join(translations)

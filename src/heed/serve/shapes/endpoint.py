@@ -184,7 +184,14 @@ def _within_own_time(http: HttpRequest) -> AbstractAsyncContextManager[None]:
             code="wrong_value",
             field=TIMEOUT,
         )
-    return Deadline(float(given)).enforced()
+    http.state.deadline = Deadline(float(given))
+    return within_deadline(http)
+
+
+def within_deadline(http: HttpRequest) -> AbstractAsyncContextManager[None]:
+    """A block that is refused (504) when the time that the client has set is over, if it has."""
+    deadline: Deadline | None = getattr(http.state, "deadline", None)
+    return nullcontext() if deadline is None else deadline.enforced()
 
 
 def _most_bytes(endpoint: Endpoint, service: Service) -> int:

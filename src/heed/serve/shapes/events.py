@@ -12,7 +12,7 @@ from typing import Any
 from starlette.responses import Response, StreamingResponse
 
 from heed.serve.refusal import Refusal
-from heed.serve.shapes.endpoint import Asked, request_id
+from heed.serve.shapes.endpoint import Asked, request_id, within_deadline
 from heed.serve.shapes.style import Style
 
 HEADERS = {
@@ -43,7 +43,8 @@ class Event:
 async def event_stream(asked: Asked, style: Style, events: AsyncGenerator[Event]) -> Response:
     """A response of events.
 
-    It waits for the first event, so that an earlier refusal gets its own HTTP status.
+    It waits for the first event, so that an earlier refusal gets its own HTTP status. The time that
+    the client has set (`X-Timeout`) ends it with the event `error`.
 
     Args:
         asked: the request.
@@ -59,8 +60,12 @@ async def event_stream(asked: Asked, style: Style, events: AsyncGenerator[Event]
         async with aclosing(events):
             yield first.encode()
             try:
-                async for event in events:
+                while True:
+                    async with within_deadline(asked.http):
+                        event = await anext(events)
                     yield event.encode()
+            except StopAsyncIteration:
+                return
             except Refusal as refusal:
                 yield Event("error", style.spell(refusal, request_id(asked.http))).encode()
 

@@ -29,12 +29,14 @@ ERRORS = {
     400: "A parameter is missing or wrong.",
     403: "The key is missing or wrong, or the server does not offer this.",
     413: "Larger than the server accepts.",
+    421: "The server does not answer under the name in the Host header.",
     429: "Too many requests; the Retry-After header says when to retry.",
     503: "The server is busy or shutting down; the Retry-After header says when to retry.",
     504: "The answer was not ready in time.",
 }
 NOT_THERE = "Nothing has this name."
 NO_KEY = "The key is missing or wrong."
+WRONG_TYPE = "The body is of another media type, or compressed."
 OF_CONNECTIONS = {
     408: "The request took too long to arrive.",
     431: "The request line and headers are too long.",
@@ -171,6 +173,8 @@ def _errors(endpoint: Endpoint) -> dict[int, str]:
         found[404] = NOT_THERE
     if endpoint.needs_key and 401 not in endpoint.style.statuses:
         found[401] = NO_KEY
+    if endpoint.method in WITH_BODY:
+        found[415] = WRONG_TYPE
     return found
 
 

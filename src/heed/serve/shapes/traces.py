@@ -128,7 +128,7 @@ def _spelled(kept: Kept, *, is_batch: bool) -> dict[str, Any]:
     sentences = [_spelled_sentence(trace) for trace in kept.sentences]
     return {
         "id": kept.id,
-        "source": kept.translator.source_lang,
+        "source": kept.source_lang,
         "target": kept.target_lang,
         **({"sentences": sentences} if is_batch else sentences[0]),
         "alignment_heads": None if heads is None else asdict(heads),

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 MAX_NAME_BYTES = 100
 """Of the stem of a file's name: with what is added, it stays below the 255 of file systems."""
 
+ALIGNED_CHARS = 5000
+"""In a longer segment the places of its markup are estimated: an alignment of all its tokens with
+each other could take gigabytes."""
+
 _UNSAFE = re.compile(r"[^\w.-]+")
 
 
@@ -104,6 +108,8 @@ async def _translated(
 def _joined(answer: Answer) -> Translation:
     """The translation of a file's segment, which the service may have split further."""
     parts = [one.translation for one in answer.segments]
+    if sum(len(one.source) for one in answer.segments) > ALIGNED_CHARS:
+        parts = [replace(part, alignment=None) for part in parts]
     whole = join_parts(parts) if parts else Translation(text=answer.text)
     return replace(whole, text=answer.text)
 

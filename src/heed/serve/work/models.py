@@ -57,6 +57,7 @@ class Models:
         self._opening: dict[str, Future[Opened]] = {}
         self._checked: dict[str, float] = {}
         self._refused: dict[str, str] = {}
+        self._languages: dict[str, str] = {}
         self._lock = threading.Lock()
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="heed-models")
 
@@ -144,7 +145,10 @@ class Models:
                 del self._opening[name]
 
     def _open_version(self, name: str) -> Opened:
-        return open_version(self.folders[name], name, self._files.get(name, ()))
+        """Load a model, whose languages must be those that it had when it was first loaded."""
+        opened = open_version(self.folders[name], name, self._files.get(name, ()))
+        opened.require_languages(self._languages.setdefault(name, opened.languages))
+        return opened
 
     def _make_room(self, newest: str = "") -> None:
         """Unload models that are not in use, the least recently used first, until all fit."""
@@ -173,7 +177,6 @@ class Models:
             if old is None or version in (old.version, self._refused.get(name)):
                 return
             opened = self._open_version(name)
-            opened.require_same_languages(old)
         except (HeedError, OSError) as error:
             if self._refused.get(name) != version:
                 log.error("the new version of the model %s was rejected: %s", name, error)

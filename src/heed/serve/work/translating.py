@@ -129,6 +129,10 @@ class Translating:
         if not (self._pairs and numbers):
             return self._reader
         reader = copy(self._reader)
+        # A pair equals only a segment that is read in the same way, and all segments are.
+        line = self._lines[numbers[0]]
+        reader.rules = reader.rules if line.rules is None else line.rules
+        reader.keep_typos = reader.keep_typos if line.keep_typos is None else line.keep_typos
         for lang in dict.fromkeys(self._lines[number].target_lang for number in numbers):
             add_pairs(reader, self._pairs, target_lang=lang)
         return reader

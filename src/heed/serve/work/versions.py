@@ -35,19 +35,24 @@ class Opened:
     translator: Translator
     size_bytes: int
 
-    def require_same_languages(self, other: "Opened") -> None:
-        """Refuse a version whose languages differ from those of another version.
+    def require_languages(self, languages: str) -> None:
+        """Refuse a version that translates other languages.
+
+        Args:
+            languages: those of an earlier version.
 
         Raises:
             ConfigError: they differ; names the languages of both.
         """
-        if self._languages() != other._languages():
+        if self.languages != languages:
             raise ConfigError(
-                f"{self.name} translated {other._languages()}, and its new version translates "
-                f"{self._languages()}. Start the server again."
+                f"{self.name} translated {languages}, and its new version translates "
+                f"{self.languages}. Start the server again."
             )
 
-    def _languages(self) -> str:
+    @property
+    def languages(self) -> str:
+        """The languages that it translates, such as `en to de`."""
         reader = self.translator.reader
         targets = ", ".join(reader.target_langs) or self.translator.target_lang
         return f"{self.translator.source_lang} to {targets}"

@@ -1,7 +1,7 @@
 """Words of a source and its target that surely translate one another, found by counts.
 
 They are few, but enough to insert text at the same place on both sides of a pair. Not here: an
-alignment of all words (`explain/attention/statistical.py`).
+alignment of all words (`data/word_alignment.py`).
 """
 
 import re

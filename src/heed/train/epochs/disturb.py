@@ -60,10 +60,9 @@ _NEED_SLOTS = frozenset({"spans"})
 
 
 class Disturber:
-    """Epoch → its pairs, some of them disturbed; needs a second or two to count words first.
+    """Epoch → its pairs, some of them disturbed.
 
     Args:
-        pairs: with common spans as slots, numbered in order, where the vocabularies have slots.
         anchors: finds words that translate one another.
         src_vocab: pieces of the sources.
         tgt_vocab: pieces of the targets.
@@ -75,7 +74,6 @@ class Disturber:
 
     def __init__(
         self,
-        pairs: EpochPairs,
         anchors: Anchors,
         src_vocab: Vocab,
         tgt_vocab: Vocab,
@@ -84,7 +82,7 @@ class Disturber:
         seed: int,
         max_length: int,
     ) -> None:
-        self._pairs, self._anchors = pairs, anchors
+        self._anchors = anchors
         self._src_vocab = src_vocab
         self._src_slots, self._tgt_slots = SlotText(src_vocab), SlotText(tgt_vocab)
         self._share, self._seed, self._max_length = share, seed, max_length
@@ -94,26 +92,31 @@ class Disturber:
         shares = np.array([SHARES[kind][0] for kind in kinds])
         self._ends = np.cumsum(shares / shares.sum())
 
-    def __call__(self, epoch: int) -> ReplacedPairs:
-        """The pairs of an epoch."""
-        return ReplacedPairs(self._pairs, self._replacements(epoch))
+    def __call__(self, epoch: int, pairs: EpochPairs) -> ReplacedPairs:
+        """The pairs of an epoch.
 
-    def _replacements(self, epoch: int) -> Iterator[Replacement]:
+        Args:
+            epoch: decides with the seed which are disturbed, and how.
+            pairs: with common spans as slots, numbered in order, where the vocabularies have slots.
+        """
+        return ReplacedPairs(pairs, self._replacements(epoch, pairs))
+
+    def _replacements(self, epoch: int, pairs: EpochPairs) -> Iterator[Replacement]:
         key = derive_seed(self._seed, "disturbed", epoch)
         random = np.random.Generator(np.random.Philox(key=key))
-        chosen = np.flatnonzero(random.random(len(self._pairs.src_lengths)) < self._share)
+        chosen = np.flatnonzero(random.random(len(pairs.src_lengths)) < self._share)
         kinds = np.searchsorted(self._ends, random.random(len(chosen)), side="right")
         for number, kind in zip(chosen.tolist(), kinds.tolist(), strict=True):
             change = self._changes[min(kind, len(self._changes) - 1)]
-            found = self._changed(number, change, random)
+            found = self._changed(pairs, number, change, random)
             if found is not None and max(map(len, found[1:])) < self._max_length:
                 yield found
 
     def _changed(
-        self, number: int, change: Change, random: np.random.Generator
+        self, pairs: EpochPairs, number: int, change: Change, random: np.random.Generator
     ) -> Replacement | None:
-        src_ids = self._pairs.src(number).tolist()
-        tgt_ids = self._pairs.tgt(number).tolist()
+        src_ids = pairs.src(number).tolist()
+        tgt_ids = pairs.tgt(number).tolist()
         n_tags = int(bool(self._src_vocab.languages))
         tags, src_ids = src_ids[:n_tags], src_ids[n_tags:]
         src, tgt = self._src_slots.decode(src_ids), self._tgt_slots.decode(tgt_ids)

@@ -1,8 +1,14 @@
-"""The pairs of a corpus as each epoch reads them: with slots, disturbed, segmented anew."""
+"""The pairs of a corpus as each epoch reads them.
+
+With slots, some with phrases of other pairs, some disturbed, segmented anew.
+"""
+
+from typing import Any
 
 from heed.data.prepared import Prepared
 from heed.train.epochs.anchors import Anchors
 from heed.train.epochs.disturb import Disturber
+from heed.train.epochs.recombine import Recombiner
 from heed.train.epochs.resample import ResampledPairs
 from heed.train.epochs.slots import Renumbered, with_slots
 from heed.train.recipe.recipe import Recipe
@@ -22,21 +28,22 @@ class EpochMaker:
         self._vocabs = vocabs = data.src_vocab, data.tgt_vocab
         self._has_slots = all(vocab.slots for vocab in vocabs)
         self._pairs = with_slots(data.train, *vocabs)
+        own: dict[str, Any] = {"seed": recipe.training.seed, "max_length": recipe.data.max_length}
+        self._recombine: Recombiner | None = None
+        if recipe.data.recombine:
+            share = recipe.data.recombine
+            self._recombine = Recombiner(self._pairs, *vocabs, share=share, **own)
         self._disturb: Disturber | None = None
         if recipe.data.disturb:
-            self._disturb = Disturber(
-                self._pairs,
-                Anchors(data.train, *vocabs),
-                *vocabs,
-                share=recipe.data.disturb,
-                seed=recipe.training.seed,
-                max_length=recipe.data.max_length,
-            )
+            anchors = Anchors(data.train, *vocabs)
+            self._disturb = Disturber(anchors, *vocabs, share=recipe.data.disturb, **own)
 
     def __call__(self, epoch: int) -> EpochPairs:
         """The pairs of an epoch; equal arguments give equal pairs."""
         recipe, seed = self._recipe, self._recipe.training.seed
-        pairs = self._disturb(epoch) if self._disturb else self._pairs
+        pairs = self._recombine(epoch) if self._recombine else self._pairs
+        if self._disturb:
+            pairs = self._disturb(epoch, pairs)
         if recipe.tokenizer.subword_alpha:
             pairs = ResampledPairs(
                 pairs,

@@ -76,6 +76,9 @@ BAG_EPOCHS = 6
 MARKED = 1.6
 """Tokens of a text whose words are marked, for each token without: measured on film reviews."""
 
+FEW_PAIRS = 1_000, 8_000
+"""Sizes of a corpus whose pairs exchange phrases."""
+
 STEPS_PER_VALIDATION = 20
 """Fewest steps between validations of a run limited by steps; one costs as much as several."""
 
@@ -133,7 +136,9 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     # 7 % of the words.
     chosen: Values = {"model": model, "training": batches, "decoding": {"length_penalty": 1.4}}
     if _task(asked) == "translate":
-        chosen["data"] = {"disturb": choose_disturb(epochs)}
+        n_pairs = 0 if training.get("parent") else facts.n_pairs
+        recombine = choose_recombine(n_pairs, epochs)
+        chosen["data"] = {"disturb": choose_disturb(epochs), "recombine": recombine}
     if family.name == "bag":
         model |= choose_bag_sizes(facts.tgt_vocab_size - N_SPECIAL)
         batches |= choose_bag_training(training, facts)
@@ -400,6 +405,16 @@ def choose_disturb(epochs: float) -> float:
     chrF2. After 2,400 steps, 12 epochs, a fifth costs nothing. So the share rises between them.
     """
     return round(0.05 + 0.15 * _share_between(epochs, 2.0, 12.0), 2)
+
+
+def choose_recombine(n_pairs: int, epochs: float) -> float:
+    """Share of pairs that get phrases of other pairs, for few pairs that are read often.
+
+    With 5,000 pairs of Multi30k it gains 0.9 chrF2 in 40 and in 80 epochs. In the 12 epochs of a
+    short run on 10,000 pairs it gains nothing. Words of fewer than 1,000 pairs are aligned badly.
+    """
+    low, high = FEW_PAIRS
+    return round(0.6 * _share_between(epochs, 10.0, 40.0), 2) if low <= n_pairs <= high else 0.0
 
 
 def _share_between(epochs: float, low: float, high: float) -> float:

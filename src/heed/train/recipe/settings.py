@@ -118,7 +118,11 @@ def _require_unedited(out: Path, stored: Mapping[str, Any]) -> None:
 
 
 def require_same_asked(out: Path, asked: Asked) -> None:
-    """Refuse to continue with other settings than the run began with."""
+    """Refuse to continue with other settings than the run began with.
+
+    Raises:
+        RunError: names the setting.
+    """
     path = out / ASKED_FILE
     # Before there is a recipe, nothing has been learned, so settings may still change.
     if path.exists() and _known(out) is not None:

@@ -51,6 +51,7 @@ class Outcome:
         validation: the best validation's numbers; None if there was none.
         limits: which limits ended the run, in words; "" if it is paused.
         usage: how the model is used, in words.
+        teacher: the teacher of the run that `progress` is of, in words; "" = the run itself.
     """
 
     is_finished: bool
@@ -59,6 +60,7 @@ class Outcome:
     validation: dict[str, Any] | None
     limits: str = ""
     usage: str = ""
+    teacher: str = ""
 
 
 def run_training(
@@ -97,6 +99,7 @@ def run_training(
     with join_group(before.device) as group, _held_by_leader(out, corpus, group):
         require_processes(before.shard, group)
         if group.is_leader:
+            ControlFile(out).take()  # a request to an earlier start
             recipe, data = set_up(out, asked, before, corpus, group, report)
         group.wait()
         if not group.is_leader:
@@ -165,7 +168,6 @@ def _train(
     """
     is_leader, control = trainer.group.is_leader, ControlFile(out)
     if is_leader:
-        control.take()  # a request to an earlier start
         log = EventLog(out)
         log.forget_after(trainer.progress.step or -1)  # at step 0 the log starts over
         observer = make_observer(fan_out(log, report), trainer, data, recipe)

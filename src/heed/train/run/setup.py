@@ -43,7 +43,7 @@ from heed.train.start.counted import counted_weights
 from heed.train.start.embeddings import first_weights, freeze, frozen_in_words, require_way
 from heed.train.start.finetune import Parent, inherited, open_parent, require_same_parent
 from heed.train.step.averages import copy_into
-from heed.train.step.events import METRICS_FILE, Report, duration
+from heed.train.step.events import METRICS_FILE, Report, exact_duration
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.progress import Progress, training_seconds
 from heed.train.step.trainer import Trainer
@@ -278,7 +278,7 @@ def reached_limits(trainer: Trainer) -> str:
         at = f"step {progress.step}, beyond its limit" if is_beyond else "its limit"
         reached.append(f"{at} of {_counted(config.max_steps, 'step')} (--max-steps)")
     if config.time_s is not None and trainer.clock_s >= trainer.time_limit_s:
-        reached.append(f"its limit of {_exactly(config.time_s)} (--time)")
+        reached.append(f"its limit of {exact_duration(config.time_s)} (--time)")
     if _has_stopped_early(trainer):
         without = _counted(progress.without_gain, "validation")
         reached.append(f"{without} without a better score (training.patience)")
@@ -287,11 +287,6 @@ def reached_limits(trainer: Trainer) -> str:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _exactly(seconds: float) -> str:
-    """`30m`, `1h05m`; in seconds if they are not whole minutes."""
-    return f"{seconds:g}s" if seconds % 60 else duration(seconds)
 
 
 def take_over(trainer: Trainer, found: Checkpoint) -> None:

@@ -104,6 +104,10 @@ class LiveLine:
     def __init__(self, metric: str) -> None:
         self.metric = metric
         self.text = ""
+        self._start()
+
+    def _start(self) -> None:
+        """Forget the figures of the run before, such as a teacher's."""
         self._score = ""
         self._expected = ""
         self._pad = ""
@@ -114,7 +118,9 @@ class LiveLine:
 
     def __call__(self, event: Event) -> None:
         """Process one event; `text` is the line afterwards."""
-        if event["kind"] == "epoch":
+        if event["kind"] == "start":
+            self._start()
+        elif event["kind"] == "epoch":
             self._pad = f"pad {event['pad_share']:.1%}"
             self._epoch_steps, self._epoch_step = event["steps"], None
         elif event["kind"] == "validation":
@@ -165,8 +171,15 @@ def duration(seconds: float) -> str:
     return f"{minutes}m" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"
 
 
+def exact_duration(seconds: float) -> str:
+    """`30m`, `1h05m`; in seconds if they are not whole minutes."""
+    return f"{seconds:g}s" if seconds % 60 else duration(seconds)
+
+
 def tensorboard(run_dir: Path) -> Report:
     """A report that writes TensorBoard scalars under `tensorboard/` in the run folder.
+
+    The events of teachers are left out: their steps have the same numbers as those of the run.
 
     Raises:
         MissingExtraError: TensorBoard is not installed.
@@ -180,7 +193,7 @@ def tensorboard(run_dir: Path) -> Report:
 
     def report(event: Event) -> None:
         nonlocal writer
-        if event["kind"] not in ("step", "validation"):
+        if event["kind"] not in ("step", "validation") or "teacher" in event:
             return
         writer = writer or SummaryWriter(str(run_dir / TENSORBOARD))
         for name, value in event.items():

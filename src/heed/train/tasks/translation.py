@@ -42,9 +42,10 @@ def _prepare(
 
 
 def _epochs(recipe: Recipe, data: Prepared) -> Callable[[int], EpochPairs]:
-    """The pairs of each epoch: with slots, disturbed, segmented anew, as the recipe has it."""
+    """The pairs of each epoch: with slots, changed, segmented anew, as the recipe has it."""
     has_slots = bool(data.src_vocab.slots and data.tgt_vocab.slots)
-    if not (has_slots or recipe.data.disturb or recipe.tokenizer.subword_alpha):
+    is_changed = recipe.data.recombine or recipe.data.disturb or recipe.tokenizer.subword_alpha
+    if not (has_slots or is_changed):
         return lambda epoch: data.train
     make = cache(lambda: EpochMaker(recipe, data))  # not before an epoch is needed
     latest: dict[int, EpochPairs] = {}

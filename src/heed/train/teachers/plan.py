@@ -16,6 +16,9 @@ TRANSLATING_SHARE, MOST_TRANSLATING = 0.12, 0.03
 STEPS_SHARE = 1 / 3
 """Steps of each teacher, as a share of the run's own, if it is limited by steps."""
 
+SEEDS = 1 << 31
+"""Seeds are below this number."""
+
 INHERITED = ("device", "threads")
 """Settings of the run's own training that hold for its teachers, too."""
 
@@ -60,8 +63,8 @@ def teacher_settings(
 ) -> Asked:
     """The settings of a teacher's run.
 
-    It reads text as the run does, and is a Transformer. Its size and rates follow from its own
-    budget.
+    It reads text as the run does, with pieces of its own, and is a Transformer. Its size and rates
+    follow from its own budget.
 
     Args:
         teacher: one of `teachers_of`.
@@ -74,14 +77,17 @@ def teacher_settings(
     training = {
         key: asked.section("training")[key] for key in INHERITED if asked.is_set(f"training.{key}")
     }
-    training["seed"] = seed + teacher.number
+    training["seed"] = (seed + teacher.number) % SEEDS
     if time_s is not None:
         training["time_s"] = time_s
     if max_steps is not None:
         training["max_steps"] = max(1, round(STEPS_SHARE * max_steps))
+    # Teachers need no test set. Given pieces are those of the run's two sides, which the opposite
+    # direction exchanges.
+    kept = asked.without("data.test_size").without("tokenizer.vocab_from")
     values = {
-        "data": {**asked.section("data"), **data},
-        "tokenizer": dict(asked.section("tokenizer")),
+        "data": {**kept.section("data"), **data},
+        "tokenizer": dict(kept.section("tokenizer")),
         "training": training,
     }
     return Asked(values, asked.where, asked.not_there)

@@ -18,13 +18,16 @@ from pathlib import Path
 
 import numpy as np
 
-from heed.data.corpus import Corpus, names_of
-from heed.data.lines import STDIN
+from heed.bundle.find import step_folders
+from heed.data.corpus import Corpus, names_of, tagged_languages
+from heed.data.lines import STDIN, require_file
 from heed.data.prepared import DATA, Prepared
 from heed.data.progress import phase
 from heed.data.readers import Pair, ParallelFiles
+from heed.data.vocabularies import require_tags, take_over_vocabs
 from heed.data.written import write_parallel, written_parallel
 from heed.disk.files import lock, parse_json, read_bytes, to_json, write_atomically
+from heed.disk.folders import remove_temporaries
 from heed.disk.portions import Portions
 from heed.errors import ConfigError, RunError
 from heed.machine.seeds import derive_seed
@@ -42,7 +45,10 @@ from heed.train.recipe.folder import (
 from heed.train.recipe.recipe import Draft, draft
 from heed.train.recipe.settings import require_same_asked
 from heed.train.run.run import Outcome, run_training
-from heed.train.step.events import Report, duration
+from heed.train.start.embeddings import require_way
+from heed.train.start.finetune import open_parent
+from heed.train.step.control import ControlFile, Request
+from heed.train.step.events import Event, Report, duration, exact_duration
 from heed.train.tasks.table import TASKS
 from heed.train.teachers.plan import Teacher, seconds_of_each, teacher_settings, teachers_of
 from heed.translate.doubts.judge import is_doubtful
@@ -53,6 +59,9 @@ PORTION = 512
 
 LEAST_S = 60
 """Seconds of training without which a teacher has nothing to teach."""
+
+SIDES = ("source", "target")
+"""The names of unknown languages."""
 
 
 def train_with_teachers(
@@ -71,7 +80,8 @@ def train_with_teachers(
     The time limit is that of everything. An interrupted call continues like any other run.
 
     Raises:
-        ConfigError: teachers are not possible with this corpus or task, or no time is left.
+        ConfigError: teachers are not possible with this corpus or task, a setting of the run itself
+            is impossible, or no time is left.
         DataError, RunError: as `run_training`.
     """
     started_at = time.monotonic() if started_at is None else started_at
@@ -85,15 +95,17 @@ def train_with_teachers(
         at_end=at_end,
     )
     if not before.data.teachers:
+        _require_never_begun(out)
         return train(asked, corpus, started_at=started_at)
     _require_possible(before, asked, corpus)
+    _require_possible_afterwards(before, asked, corpus, out)
     require_run_folder(out)
     require_outside(out, corpus.files, (*OWN_PATHS, f"{TEACHERS}/*"))
-    teachers = _Teachers(
-        asked, before, corpus, out / TEACHERS, report, should_stop, before_step, started_at
-    )
     with lock(out):
         _require_same(out, asked)
+        stops = _or_requested(out, should_stop)
+        folder = out / TEACHERS
+        teachers = _Teachers(asked, before, corpus, folder, report, stops, before_step, started_at)
         paused = teachers.run()
     if paused:
         return paused
@@ -101,7 +113,11 @@ def train_with_teachers(
     if teachers.have_worked:
         report({"kind": "note", "text": "the model that learns from them"})
     begun_at = None if teachers.have_worked else started_at
-    return train(settings, teachers.corpus_after(), started_at=begun_at)
+    outcome = train(settings, teachers.corpus_after(), started_at=begun_at)
+    if teachers.time_s is None or not outcome.limits:
+        return outcome
+    spent = f"after {duration(teachers.spent_s)} of its teachers"
+    return replace(outcome, limits=f"{outcome.limits}, {spent}")
 
 
 def _require_possible(before: Draft, asked: Asked, corpus: Corpus) -> None:
@@ -129,12 +145,58 @@ def _require_possible(before: Draft, asked: Asked, corpus: Corpus) -> None:
     time_s, count = time_limit(asked), before.data.teachers
     if time_s is None:
         return
-    each_s = seconds_of_each(time_s, count)[0]
-    if each_s < LEAST_S:
+    least_s = round(LEAST_S / seconds_of_each(1.0, count)[0])
+    if time_s < least_s:
+        each_s = seconds_of_each(time_s, count)[0]
         raise ConfigError(
-            f"--time of {duration(time_s)} is too short for {count} "
-            f"{'teachers' if count > 1 else 'teacher'}, which would have {duration(each_s)} each. "
-            f"Give at least {duration(time_s * LEAST_S / each_s)}, or leave them out."
+            f"--time of {exact_duration(time_s)} is too short for {count} "
+            f"{'teachers' if count > 1 else 'teacher'}, which would have {each_s:.3g}s each. "
+            f"Give at least {exact_duration(least_s)}, or leave them out."
+        )
+
+
+def _require_possible_afterwards(before: Draft, asked: Asked, corpus: Corpus, out: Path) -> None:
+    """Refuse now what the run itself would refuse after its teachers have worked.
+
+    Raises:
+        ConfigError: a setting is impossible with this corpus or parent model.
+        DataError: a file is missing.
+        FormatError: a model or its vocabulary cannot be read.
+    """
+    for name in corpus.files:
+        require_file(name)
+    tokenizer, vocabs = before.tokenizer, None
+    if before.parent:
+        parent = open_parent(before.parent, asked, before.task)
+        tokenizer, vocabs = parent.tokenizer(tokenizer), parent.vocabs
+    elif not step_folders(out):
+        require_way(before.first_embeddings)
+    if tokenizer.vocab_from:
+        vocabs = take_over_vocabs(tokenizer.vocab_from)
+    languages = vocabs[0].languages if vocabs else ()
+    tags = tagged_languages(corpus, before.data, tokenizer, languages)
+    if vocabs and tokenizer.vocab_from:
+        require_tags(vocabs[0], tags, tokenizer.vocab_from)
+
+
+def _or_requested(out: Path, should_stop: Callable[[], bool]) -> Callable[[], bool]:
+    """`should_stop`, or a request to stop that is left in the run folder from now on."""
+    control = ControlFile(out)
+    control.take()  # a request to an earlier start
+    return lambda: should_stop() or control.take() == Request.STOP
+
+
+def _require_never_begun(out: Path) -> None:
+    """Refuse to leave out the teachers that a run began with.
+
+    Raises:
+        RunError: there are some.
+    """
+    # Once there is a recipe, `require_same_asked` refuses it.
+    if (out / TEACHERS / SPENT).exists() and not (out / RECIPE_FILE).exists():
+        raise RunError(
+            f"{out} was started with data.teachers, but this command sets none. Use the same "
+            "settings to continue, or another --out."
         )
 
 
@@ -203,7 +265,7 @@ class _Teachers:
         left_s = self.time_s - self.spent_s
         if left_s < 1:
             raise ConfigError(
-                f"--time of {duration(self.time_s)} is too short: the teachers took "
+                f"--time of {exact_duration(self.time_s)} is too short: the teachers took "
                 f"{duration(self.spent_s)} of it. Give more time and repeat the command; their "
                 "translations are kept."
             )
@@ -213,12 +275,15 @@ class _Teachers:
         """The corpus and the pairs that the teachers have made."""
         made = [part for teacher in self.teachers for part in self._files(teacher.role)]
         dev, test = self._files("dev"), self._files("test")
-        return replace(self.corpus, dev=dev, test=test, made=tuple(made))
+        given = {"dev": self.corpus.dev, "test": self.corpus.test}
+        drawn = tuple(name for name, parts in given.items() if not parts)
+        return replace(self.corpus, dev=dev, test=test, drawn=drawn, made=tuple(made))
 
     def run(self) -> Outcome | None:
         """Do all that is left to do; returns how a teacher was paused, or None at the end."""
         if not (self.folder / SPENT).exists():
             self._keep_time()
+        remove_temporaries(self.folder, ("*",))
         data = self._prepare()
         for teacher in self.teachers:
             if self._files(teacher.role):
@@ -249,9 +314,8 @@ class _Teachers:
         if not teacher.is_forward:
             train, dev = _opposite(train), _opposite(dev)
         time_s = self._limits()[0]
-        into = f"{train[0].source_lang or 'source'} → {train[0].target_lang or 'target'}"
-        most = f", {duration(time_s)}" if time_s is not None else ""
-        text = f"{self._named(teacher)}: {into}{most}"
+        most = f", {exact_duration(round(time_s))}" if time_s is not None else ""
+        text = f"{self._named(teacher)}: {self._direction(teacher)}{most}"
         self.report({"kind": "note", "text": text})
         settings = teacher_settings(
             teacher,
@@ -264,7 +328,7 @@ class _Teachers:
             settings,
             Corpus(train=train, dev=dev),
             self.folder / teacher.folder,
-            report=self.report,
+            report=partial(self._report_of, teacher),
             should_stop=self.should_stop,
             before_step=self.before_step,
             started_at=None if self.have_worked else self.started_at,
@@ -272,7 +336,13 @@ class _Teachers:
         self.have_worked = True
         if outcome.is_finished and self._translate(teacher, data):
             return None
-        return replace(outcome, is_finished=False)
+        return replace(outcome, is_finished=False, teacher=self._named(teacher))
+
+    def _report_of(self, teacher: Teacher, event: Event) -> None:
+        """Report an event of a teacher's training; a checkpoint also keeps the time until then."""
+        self.report({**event, "teacher": teacher.number})
+        if event["kind"] == "checkpoint":
+            self._keep_time()
 
     def _translate(self, teacher: Teacher, data: Prepared) -> bool:
         """Let a teacher translate the corpus, in random order; returns whether it is done."""
@@ -281,8 +351,7 @@ class _Teachers:
         random = np.random.Generator(
             np.random.Philox(key=derive_seed(self.before.seed, "teacher", teacher.number))
         )
-        numbers = random.permutation(len(data.train)).tolist()
-        left = numbers[portions.n_done :]
+        numbers = random.permutation(len(data.train))
         translator = load(
             self.folder / teacher.folder,
             device=self.before.device,
@@ -290,21 +359,21 @@ class _Teachers:
             memory=False,
         )
         name = f"{self._named(teacher)} translates"
-        while portion := left[:PORTION]:
+        for start in range(portions.n_done, len(numbers), PORTION):
             if portions.n_done and portions.seconds >= limit_s:
                 break
             if self.should_stop():
                 return False
             self.before_step()
             phase(self.report, name, done=portions.n_done, of=len(numbers), unit="sentences")
-            known = [_pair(data, number) for number in portion]
+            known = [_pair(data, number) for number in numbers[start : start + PORTION].tolist()]
             found = translator.translate(
                 [pair.src if teacher.is_forward else pair.tgt for pair in known]
             )
             texts = ["" if is_doubtful(each) else each.text for each in found]
             portions.add(texts, before_s + time.monotonic() - started_at)
-            left = left[PORTION:]
-        self._write(teacher.role, _made(teacher, data, numbers, portions.results()))
+            self._keep_time()
+        self._write(teacher.role, _made(teacher, data, map(int, numbers), portions.results()))
         portions.remove()
         n_done = f"{portions.n_done:,} of {len(numbers):,} sentences"
         self.report({"kind": "note", "text": f"{self._named(teacher)} has translated {n_done}"})
@@ -315,6 +384,10 @@ class _Teachers:
 
     def _named(self, teacher: Teacher) -> str:
         return f"teacher {teacher.number} of {len(self.teachers)}"
+
+    def _direction(self, teacher: Teacher) -> str:
+        names = [lang or side for lang, side in zip(self.languages, SIDES, strict=True)]
+        return " → ".join(names if teacher.is_forward else names[::-1])
 
     def _limits(self) -> tuple[float | None, float]:
         """The time for training a teacher, and for its translating; None, infinite = no limit."""

@@ -77,7 +77,9 @@ class Coverage:
             other: of the same texts.
         """
         difference = self.odds - other.odds
-        return difference.sum(axis=1), _worst(difference)
+        # In the order of the pieces: `sum` alone adds in another order if another text is longer.
+        total = difference.cumsum(axis=1)[:, -1:].sum(axis=1)
+        return total, _worst(difference)
 
     def span(self, row: int) -> tuple[int, int]:
         """The worst stretch of a pair, first piece and one past the last.

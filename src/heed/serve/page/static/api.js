@@ -1,5 +1,7 @@
 // Requests to /api/v1, relative to the page, so that the server may stand behind a prefix.
 
+import { ofTab } from "./storage.js";
+
 const ROOT = "api/v1/";
 const KEY = "heed.key";
 
@@ -14,17 +16,15 @@ export class ApiError extends Error {
 }
 
 /** The key that a server with keys wants; forgotten when the tab closes. */
-export function setKey(key) {
-  if (key) sessionStorage.setItem(KEY, key);
-  else sessionStorage.removeItem(KEY);
-}
+export const setKey = (key) => ofTab.set(KEY, key || null);
 
-export const get = (path) => request(path, {}).then((response) => response.json());
+export const get = (path) => request(path, {}).then((response) => received(response.json()));
 
-export const bytes = (path) => request(path, {}).then((response) => response.arrayBuffer());
+export const bytes = (path) =>
+  request(path, {}).then((response) => received(response.arrayBuffer()));
 
 export const post = (path, body, signal) =>
-  request(path, asJson(body, signal)).then((response) => response.json());
+  request(path, asJson(body, signal)).then((response) => received(response.json()));
 
 /** The events of a stream, as [name, data], until it ends. Without a body it is a GET. */
 export async function* events(path, body, signal) {
@@ -32,7 +32,7 @@ export async function* events(path, body, signal) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let waiting = "";
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await received(reader.read());
     if (done) return;
     const blocks = (waiting + value.replaceAll("\r", "")).split("\n\n");
     waiting = blocks.pop();
@@ -69,10 +69,10 @@ export function upload(path, form, { onProgress, signal }) {
     http.onabort = () => reject(new DOMException("", "AbortError"));
     http.onload = async () => {
       if (http.status === 200) {
-        const named = /filename="([^"]+)"/.exec(
+        const named = /filename\*=UTF-8''([^;]+)/.exec(
           http.getResponseHeader("Content-Disposition") ?? "",
         );
-        resolve({ blob: http.response, name: named?.[1] ?? "" });
+        resolve({ blob: http.response, name: named ? decodeURIComponent(named[1]) : "" });
       } else {
         reject(
           errorOf(http.status, await http.response.text(), http.getResponseHeader("Retry-After")),
@@ -86,15 +86,8 @@ export function upload(path, form, { onProgress, signal }) {
 
 /** @throws {ApiError} the answer is none, or an error */
 export async function request(path, options) {
-  let response;
-  try {
-    response = await fetch(ROOT + path, {
-      ...options,
-      headers: { ...options.headers, ...keyHeader() },
-    });
-  } catch (error) {
-    throw error.name === "AbortError" ? error : unreachable();
-  }
+  const headers = { ...options.headers, ...keyHeader() };
+  const response = await received(fetch(ROOT + path, { ...options, headers }));
   if (response.ok) return response;
   throw errorOf(response.status, await response.text(), response.headers.get("Retry-After"));
 }
@@ -107,8 +100,17 @@ const asJson = (body, signal) => ({
 });
 
 function keyHeader() {
-  const key = sessionStorage.getItem(KEY);
+  const key = ofTab.get(KEY);
   return key ? { Authorization: `Bearer ${key}` } : {};
+}
+
+/** What the server sends; an error of the connection becomes one that a person can read. */
+async function received(sent) {
+  try {
+    return await sent;
+  } catch (error) {
+    throw error.name === "AbortError" ? error : unreachable();
+  }
 }
 
 const unreachable = () =>

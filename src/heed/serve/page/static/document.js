@@ -11,6 +11,9 @@ const KILOBYTE = 1000;
 let current = new AbortController();
 let address = "";
 
+/** Whether the translator is on the screen; elsewhere a file has no languages. */
+const isShown = () => !byId("translator").hidden;
+
 export function showDocument() {
   const chooser = byId("file");
   fill(byId("choose-file"), "file", "Translate a file");
@@ -22,8 +25,9 @@ export function showDocument() {
   const hasFile = (event) => event.dataTransfer?.types.includes("Files");
   addEventListener("dragover", (event) => {
     if (!hasFile(event)) return;
-    event.preventDefault();
-    veil.hidden = false;
+    event.preventDefault(); // else the browser would open the file
+    if (isShown()) veil.hidden = false;
+    else event.dataTransfer.dropEffect = "none";
   });
   addEventListener("dragleave", (event) => {
     if (!event.relatedTarget) veil.hidden = true;
@@ -32,7 +36,7 @@ export function showDocument() {
     veil.hidden = true;
     if (!hasFile(event)) return;
     event.preventDefault();
-    send(event.dataTransfer.files[0]);
+    if (isShown()) send(event.dataTransfer.files[0]);
   });
 }
 
@@ -85,6 +89,7 @@ function offer(file, blob, name) {
 }
 
 function failed(file, error) {
+  if (error.status === 401) session.set({ error }); // the banner asks for the key
   const again = make(
     "button",
     { type: "button", class: "button", onclick: () => send(file) },

@@ -2,6 +2,7 @@
 
 import { byId, fill, make } from "./element.js";
 import { session, sourceCode, translate } from "./session.js";
+import { ofBrowser } from "./storage.js";
 
 const STORE = "heed.glossary";
 const PAUSE_MS = 600;
@@ -9,20 +10,21 @@ const HINT = "How terms must be translated. Kept in this browser only.";
 const NOT_YET = "Terms can be given when the language of the text is known.";
 const box = byId("glossary");
 
-let waiting = 0;
+let waiting = 0; // timer: what was typed is not kept yet
+let shown; // the direction of the rows
 
 export function showGlossary() {
-  let shown;
   session.on(["from", "to", "answer"], () => {
     const direction = directionOf();
     if (direction === shown) return;
+    if (waiting) keep();
     shown = direction;
     byId("glossary-hint").textContent = direction ? HINT : NOT_YET;
     draw(direction ? (read()[direction] ?? []) : null);
   });
 }
 
-const read = () => JSON.parse(localStorage.getItem(STORE) ?? "{}");
+const read = () => ofBrowser.object(STORE);
 
 /** A glossary belongs to a direction; the source is known once a language was chosen or detected. */
 function directionOf() {
@@ -71,7 +73,7 @@ function rowOf([term, translation]) {
 function changed(row) {
   if (row === box.lastElementChild && pairOf(row).some(Boolean)) box.append(rowOf(["", ""]));
   clearTimeout(waiting);
-  waiting = setTimeout(keep, PAUSE_MS);
+  waiting = setTimeout(keepAndUse, PAUSE_MS);
 }
 
 function removeRow(row) {
@@ -80,7 +82,7 @@ function removeRow(row) {
     row.querySelectorAll("input").forEach((input) => (input.value = ""));
   else row.remove();
   (next ?? box.lastElementChild).querySelector("input").focus();
-  keep();
+  keepAndUse();
 }
 
 function onKey(event, row) {
@@ -93,13 +95,19 @@ function onKey(event, row) {
 
 const pairOf = (row) => [...row.querySelectorAll("input")].map((input) => input.value.trim());
 
+/** Keep the terms of the rows, and return them. */
 function keep() {
   clearTimeout(waiting);
+  waiting = 0;
   const pairs = [...box.children].map(pairOf).filter(([term, translation]) => term && translation);
-  const { [directionOf()]: _, ...all } = read();
-  if (pairs.length) all[directionOf()] = pairs;
-  localStorage.setItem(STORE, JSON.stringify(all));
-  if (use(pairs)) translate();
+  const { [shown]: _, ...all } = read();
+  if (pairs.length) all[shown] = pairs;
+  ofBrowser.set(STORE, JSON.stringify(all));
+  return pairs;
+}
+
+function keepAndUse() {
+  if (use(keep())) translate();
 }
 
 /** Translate with these from now on; whether that is a change. */

@@ -76,7 +76,7 @@ function onKey(event) {
   const isTyping = event.target.matches("input, textarea, select");
   const isControl = event.ctrlKey || event.metaKey;
   if (event.key === "?" && !isTyping) open();
-  else if (!isTranslator) return;
+  else if (!isTranslator || byId("translator").hidden) return;
   else if (event.altKey && event.shiftKey && event.code in WITH_ALT_SHIFT)
     WITH_ALT_SHIFT[event.code]();
   else if (isControl && !isTyping && event.code === "KeyZ") event.shiftKey ? redo() : undo();

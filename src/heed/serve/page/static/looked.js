@@ -5,6 +5,7 @@ import * as api from "./api.js";
 import { fromHalf } from "./half.js";
 import { addressOf, onRoute, route, setParams } from "./route.js";
 import { AUTO, session } from "./session.js";
+import { ofTab } from "./storage.js";
 import { makeStore } from "./store.js";
 
 /** Screens that show what several sentences are together; the others look into one of them. */
@@ -22,11 +23,8 @@ const NOTHING = { text: "", forced: "" };
  */
 export const looked = makeStore({
   ...chosen(
-    paired(
-      sessionStorage.getItem("heed.looked") ?? "",
-      sessionStorage.getItem("heed.forced") ?? "",
-    ),
-    Number(route().params.batch ?? sessionStorage.getItem("heed.sentence")) || 0,
+    paired(ofTab.get("heed.looked") ?? "", ofTab.get("heed.forced") ?? ""),
+    Number(route().params.batch ?? ofTab.get("heed.sentence")) || 0,
   ),
   from: "",
   to: "",
@@ -157,9 +155,9 @@ export const traceOfOne = () => (looked.trace?.nSentences ? null : looked.trace)
 
 /** Remember the sentences in this tab. */
 function keep() {
-  sessionStorage.setItem("heed.looked", lines(looked.sentences, "text"));
-  sessionStorage.setItem("heed.forced", lines(looked.sentences, "forced"));
-  sessionStorage.setItem("heed.sentence", looked.sentence);
+  ofTab.set("heed.looked", lines(looked.sentences, "text"));
+  ofTab.set("heed.forced", lines(looked.sentences, "forced"));
+  ofTab.set("heed.sentence", looked.sentence);
 }
 
 /** The answer of the server as one sentence of it. */

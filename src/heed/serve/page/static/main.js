@@ -13,6 +13,7 @@ import { showRequest } from "./request.js";
 import { showScreens } from "./screens.js";
 import { session, start } from "./session.js";
 import { showSource } from "./source.js";
+import { ofBrowser } from "./storage.js";
 import { showTranslation } from "./translation.js";
 
 const THEMES = { auto: "as the system", light: "light", dark: "dark" };
@@ -55,13 +56,9 @@ function showTheme() {
   button.addEventListener("click", () => {
     const names = Object.keys(THEMES);
     const next = names[(names.indexOf(root.dataset.theme ?? "auto") + 1) % names.length];
-    if (next === "auto") {
-      delete root.dataset.theme;
-      localStorage.removeItem("heed.theme");
-    } else {
-      root.dataset.theme = next;
-      localStorage.setItem("heed.theme", next);
-    }
+    if (next === "auto") delete root.dataset.theme;
+    else root.dataset.theme = next;
+    ofBrowser.set("heed.theme", next === "auto" ? null : next);
     draw();
   });
   draw();

@@ -2,6 +2,7 @@
 
 import { byId, make } from "./element.js";
 import { addressOf, onRoute, setParams } from "./route.js";
+import { ofTab } from "./storage.js";
 
 /** Name in the address → title. The module and its styles have the same name. */
 const SCREENS = {
@@ -46,7 +47,7 @@ export function showScreens() {
 
 /** Keep the token that an address brought in this tab, and in no history. Training takes it. */
 function takeToken(token) {
-  sessionStorage.setItem("heed.run-token", token);
+  ofTab.set("heed.run-token", token);
   setParams({ token: null }); // comes back without it
 }
 

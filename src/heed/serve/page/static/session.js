@@ -3,6 +3,7 @@
 
 import * as api from "./api.js";
 import { bareAnswer, readAnswer, readPartial, readSegment, withSentence } from "./answer.js";
+import { ofBrowser, ofTab } from "./storage.js";
 import { makeStore } from "./store.js";
 
 export const AUTO = "auto";
@@ -40,6 +41,7 @@ const past = [];
 const future = [];
 let waiting = 0;
 let current = new AbortController();
+let isCurrent = false; // the answer is of the text, the languages and the model that are chosen
 
 /** Languages and models of the server, then the text of this tab. */
 export async function start() {
@@ -50,13 +52,13 @@ export async function start() {
     session.set({ error });
     return;
   }
-  const stored = JSON.parse(localStorage.getItem("heed.languages") ?? "{}");
+  const stored = ofBrowser.object("heed.languages");
   const codes = session.languages.map(({ code }) => code);
   const from = codes.includes(stored.from) ? stored.from : codes.length > 1 ? AUTO : codes[0];
   const to = targetsOf(from).includes(stored.to) ? stored.to : targetsOf(from)[0];
   session.set({ error: null, from, to });
   // Somebody may have begun to type already.
-  setText(session.text || (sessionStorage.getItem("heed.text") ?? ""), 0);
+  setText(session.text || (ofTab.get("heed.text") ?? ""), 0);
 }
 
 /** The languages into which `from` can be translated. */
@@ -87,8 +89,9 @@ export function sourceCode() {
 
 /** @param {number} delay milliseconds until it is translated, if nothing more is typed */
 export function setText(text, delay = PAUSE_MS) {
+  isCurrent = false;
   session.set({ text });
-  sessionStorage.setItem("heed.text", text);
+  ofTab.set("heed.text", text);
   clearTimeout(waiting);
   waiting = setTimeout(translate, delay);
 }
@@ -101,8 +104,13 @@ export function setFrom(from) {
 
 export function setTo(to) {
   session.set({ to, model: "" });
-  localStorage.setItem("heed.languages", JSON.stringify({ from: session.from, to }));
+  keepLanguages();
   if (session.text) translate();
+}
+
+function keepLanguages() {
+  const { from, to } = session;
+  ofBrowser.set("heed.languages", JSON.stringify({ from, to }));
 }
 
 export function setModel(model) {
@@ -119,15 +127,17 @@ export function canSwap() {
 export function swap() {
   if (!canSwap()) return;
   const [from, to] = [session.to, sourceCode()];
-  const text = session.answer?.text || session.text;
+  // The answer to what was typed before, or in another language, must not take the text's place.
+  const text = (isCurrent && session.answer?.text) || session.text;
   session.set({ from, to, model: "", answer: null });
-  localStorage.setItem("heed.languages", JSON.stringify({ from, to }));
+  keepLanguages();
   setText(text, 0);
 }
 
 /** Translate now; a request on its way is given up. */
 export async function translate() {
   clearTimeout(waiting);
+  isCurrent = false;
   current.abort();
   current = new AbortController();
   const { text, to } = session;
@@ -141,6 +151,7 @@ export async function translate() {
     const sent = await showAnswer(text, signal);
     // It told the language of the text, for which there may be another glossary than was sent.
     if (sent !== JSON.stringify(session.glossary)) await showAnswer(text, signal);
+    isCurrent = !signal.aborted;
   });
 }
 
@@ -229,7 +240,7 @@ export async function alternativesOf(index, signal) {
  */
 export async function choose(index, text, prefix) {
   const { answer } = session;
-  if (answer?.sourceText !== session.text) return; // a newer text is about to be translated
+  if (!isCurrent) return; // a newer translation is on its way
   const segment = answer.segments[index];
   past.push(answer);
   future.length = 0;

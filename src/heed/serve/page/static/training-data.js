@@ -1,6 +1,7 @@
 // The runs that are shown: read once, then kept up to date by the server's events.
 
 import * as api from "./api.js";
+import { ofTab } from "./storage.js";
 import { makeStore } from "./store.js";
 
 export const MAX_CHOSEN = 6; // as many as there are colors
@@ -26,7 +27,7 @@ const streams = new Map(); // name → AbortController
 
 /** See whether this tab has a token by now. */
 export function lookForToken() {
-  watched.set({ hasToken: Boolean(sessionStorage.getItem(TOKEN)) });
+  watched.set({ hasToken: Boolean(ofTab.get(TOKEN)) });
 }
 
 /** Read the list of runs. */
@@ -131,7 +132,7 @@ function sleep(ms, signal) {
 
 /** Ask the run to `save` or to `stop`. @throws {ApiError} */
 export function control(name, action) {
-  const headers = { "X-Heed-Token": sessionStorage.getItem(TOKEN) ?? "" };
+  const headers = { "X-Heed-Token": ofTab.get(TOKEN) ?? "" };
   return api.request(`${pathOf(name)}/${action}`, { method: "POST", headers });
 }
 

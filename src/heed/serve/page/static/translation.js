@@ -170,6 +170,7 @@ function focus(element) {
 }
 
 function onKey(event) {
+  if (event.altKey || event.ctrlKey || event.metaKey) return; // keys of the browser and of the page
   const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
   const isRightToLeft = getComputedStyle(pane).direction === "rtl";
   const words = allWords();

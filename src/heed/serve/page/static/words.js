@@ -56,11 +56,12 @@ export function probabilityOf(word, tokens) {
 /**
  * What differs in `text` from `base`, word by word (longest common subsequence).
  * @returns {{text: string, isChanged: boolean}[]} the parts of `text`, in order; a changed part
- *   without text stands where words were left out
+ *   without text stands where words were left out; of very long texts one unchanged part
  */
 export function differences(base, text, language) {
   const before = splitWords(base, language).map((word) => base.slice(word.start, word.end));
   const after = splitWords(text, language).map((word) => text.slice(word.start, word.end));
+  if (before.length * after.length > MOST_CELLS) return [{ text, isChanged: false }];
   const kept = commonIndices(before, after);
   const isNew = (index) => index >= 0 && index < after.length && !kept.has(index);
   const parts = [];
@@ -85,6 +86,8 @@ export function differences(base, text, language) {
   addGap(before.length);
   return parts;
 }
+
+const MOST_CELLS = 4_000_000; // of the table of common words, which takes 16 MB
 
 function commonIndices(before, after) {
   const lengths = Array.from(

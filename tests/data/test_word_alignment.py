@@ -6,8 +6,9 @@ import random
 import numpy as np
 import pytest
 
+from heed.data.word_alignment import P_NONE, TENSION, _priors, aligned
 from heed.explain.attention.links import Gold
-from heed.explain.attention.statistical import P_NONE, TENSION, _priors, aligned, reference
+from heed.explain.attention.statistical import reference
 
 WORDS = [f"word{number}" for number in range(20)]
 

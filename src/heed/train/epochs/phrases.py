@@ -1,0 +1,43 @@
+"""Phrases of a pair that translate one another, by an alignment of its words.
+
+Source: Koehn, Och and Marcu 2003, "Statistical Phrase-Based Translation", section 3.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+MAX_WORDS = 5
+"""Most words of a phrase on either side."""
+
+
+class Place(NamedTuple):
+    """Where a phrase and its translation stand in a pair, in words; ends are exclusive."""
+
+    src_start: int
+    src_end: int
+    tgt_start: int
+    tgt_end: int
+
+    def touches(self, other: "Place") -> bool:
+        """Whether the places overlap or are adjacent on one of the sides."""
+        return (self.src_start <= other.src_end and other.src_start <= self.src_end) or (
+            self.tgt_start <= other.tgt_end and other.tgt_start <= self.tgt_end
+        )
+
+
+def phrases(links: Mapping[int, int], n_src: int) -> Iterator[Place]:
+    """Adjacent source words whose translations are adjacent too, but not the whole source.
+
+    Args:
+        links: the target word of each source word that has one; no two have the same.
+        n_src: words of the source.
+    """
+    for start in range(n_src):
+        tgt: list[int] = []
+        for end in range(start + 1, min(start + MAX_WORDS, n_src) + 1):
+            if end - 1 not in links:
+                break
+            tgt.append(links[end - 1])
+            low, high = min(tgt), max(tgt) + 1
+            if high - low == len(tgt) < n_src:
+                yield Place(start, end, low, high)
