@@ -20,8 +20,9 @@ from heed.data.word_alignment import Link
 from heed.explain.attention.choice import choose
 from heed.explain.attention.links import Gold, error_rate, strongest
 from heed.explain.attention.statistical import reference
-from heed.explain.attention.words import aligned_words, words_of
+from heed.explain.attention.words import aligned_words
 from heed.text.normalize import normalize
+from heed.text.piece_words import words_of
 from heed.text.vocab import Vocab
 from heed.translate.result import Translation
 from heed.translate.translator import Translator, load

@@ -20,10 +20,10 @@ from tests.serve.conftest import SENTENCES, make_model
 import heed
 from heed.bundle.bundle import save_bundle
 from heed.cli import inspect
-from heed.explain.attention.words import words_of
 from heed.explain.decoding.recorded import record_search
 from heed.explain.decoding.strategies import sample_lines
 from heed.explain.decoding.tree import tree_lines
+from heed.text.piece_words import words_of
 from heed.text.vocab import N_SPECIAL, train_vocab
 from heed.translate.trace import BatchTrace, read_trace
 

@@ -260,7 +260,8 @@ def _show_probabilities(trace: "Trace", vocab: "Vocab") -> None:
 
 def _show_attention(trace: "Trace", shown: Shown) -> None:
     from heed.explain.attention.maps import maps, tokens
-    from heed.explain.attention.words import between_words, words_of
+    from heed.explain.attention.words import between_words
+    from heed.text.piece_words import words_of
 
     assert shown.attention
     layers = maps(trace, shown.attention)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from heed.documents.attributes import Template, render
 from heed.text.normalize import BLANKS
 from heed.text.protected import Rules, find_spans
-from heed.translate.result import Translation, is_written_solid
+from heed.text.scripts import is_written_solid
+from heed.translate.result import Translation
 from heed.translate.words import Links, Span, best_stretch, link_words
 
 

@@ -11,8 +11,9 @@ from heed.documents.segment import Segment, has_words, require_one_each, split_e
 from heed.documents.wrapping import break_like
 from heed.errors import UsageError
 from heed.text.normalize import BLANKS
+from heed.text.scripts import is_written_solid
 from heed.text.segment import split_sentences
-from heed.translate.result import Translation, is_written_solid
+from heed.translate.result import Translation
 
 MODES = ("1", "0", "nonewlines")
 """How a text is split, as in DeepL's `split_sentences`.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from heed.text.normalize import BLANKS
 from heed.text.protected import Rules, find_spans
-from heed.translate.result import is_written_solid
+from heed.text.scripts import is_written_solid
 
 _BLANK = re.compile(f"[{re.escape(BLANKS)}]+")
 _PAUSES = tuple(".,;:!?…。，、；：！？")

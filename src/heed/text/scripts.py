@@ -3,6 +3,7 @@
 `disturb.py` and `invent.py` use the letters and keys. Not here: the language of a text.
 """
 
+import unicodedata
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
@@ -150,3 +151,12 @@ def neighbors(layout: str) -> dict[str, str]:
                 near += other[place : place + 1]
             beside[key] = near
     return beside
+
+
+SOLID_SCRIPTS = ("CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "FULLWIDTH", "THAI", "LAO", "KHMER")
+"""Scripts without a blank between sentences: beginnings of Unicode names."""
+
+
+def is_written_solid(character: str) -> bool:
+    """Whether a character's script has no blank between sentences."""
+    return unicodedata.name(character, "").startswith(SOLID_SCRIPTS)

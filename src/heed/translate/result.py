@@ -1,11 +1,11 @@
 """The results of a `Translator`: plain records without torch."""
 
 import math
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from heed.text.scripts import is_written_solid
 from heed.translate import notebook
 
 Status = Literal["ok", "empty", "split", "max_length", "replaced_bytes", "unwanted"]
@@ -268,12 +268,3 @@ def moved(doubt: Doubt, by: int) -> Doubt:
     if doubt.start is None or doubt.end is None:
         return doubt
     return replace(doubt, start=doubt.start + by, end=doubt.end + by)
-
-
-SOLID_SCRIPTS = ("CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "FULLWIDTH", "THAI", "LAO", "KHMER")
-"""Scripts without a blank between sentences: beginnings of Unicode names."""
-
-
-def is_written_solid(character: str) -> bool:
-    """Whether a character's script has no blank between sentences."""
-    return unicodedata.name(character, "").startswith(SOLID_SCRIPTS)

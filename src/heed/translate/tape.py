@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.text.protected import NAME, Rules, find_spans
+from heed.text.scripts import is_written_solid
 from heed.translate.given_spans import words_equal
-from heed.translate.result import is_written_solid
 from heed.translate.source import Kept
 from heed.translate.words import Links, best_stretch
 

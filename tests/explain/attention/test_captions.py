@@ -9,7 +9,8 @@ from heed.data.word_alignment import Link
 from heed.explain.attention.choice import choose
 from heed.explain.attention.links import error_rate, read_gold, strongest
 from heed.explain.attention.statistical import reference
-from heed.explain.attention.words import between_words, words_of
+from heed.explain.attention.words import between_words
+from heed.text.piece_words import words_of
 from heed.translate.translator import Translator
 
 FOLDER = Path(__file__).parent / "captions"

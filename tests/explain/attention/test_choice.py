@@ -16,7 +16,8 @@ from heed.errors import ConfigError, DataError, FormatError
 from heed.explain.attention.choice import Choice, choose, trained_on
 from heed.explain.attention.links import Gold, error_rate, strongest
 from heed.explain.attention.statistical import reference
-from heed.explain.attention.words import between_words, words_of
+from heed.explain.attention.words import between_words
+from heed.text.piece_words import words_of
 from heed.translate.result import Translation
 from heed.translate.translator import Translator, load
 from heed.translate.words import link_words, word_spans

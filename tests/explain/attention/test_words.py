@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from heed.explain.attention.words import between_words, words_of
+from heed.explain.attention.words import between_words
+from heed.text.piece_words import words_of
 
 
 @pytest.mark.parametrize(

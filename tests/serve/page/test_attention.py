@@ -17,7 +17,8 @@ from tests.serve.page.test_translate import assert_accessible
 from heed.explain.attention.links import pharaoh, strongest
 from heed.explain.attention.maps import entropy, maps, mean_of_heads, softmax, without_columns
 from heed.explain.attention.rollout import rollout_of
-from heed.explain.attention.words import between_words, words_of
+from heed.explain.attention.words import between_words
+from heed.text.piece_words import words_of
 from heed.translate.trace import Trace
 from heed.translate.translator import load
 

@@ -12,6 +12,7 @@ from heed.data.prepare import prepare
 from heed.data.prepared import Prepared
 from heed.data.readers import ParallelFiles
 from heed.text.vocab import TokenizerConfig
+from heed.train.epochs import recombine
 from heed.train.epochs.phrases import MAX_WORDS, phrases
 from heed.train.epochs.recombine import Recombiner
 from heed.train.epochs.slots import with_slots
@@ -145,11 +146,21 @@ def test_phrases_are_all_ranges_whose_words_are_linked_with_one_another(
 ) -> None:
     links = {src: tgt for src, tgt in enumerate(order) if src not in unlinked}
     expected = {
-        (start, end, low, low + end - start)
+        ((start, end), (low, low + end - start))
         for start in range(7)
         for end in range(start + 1, min(7, start + MAX_WORDS) + 1)
         for low in range(7)
         if {links.get(src) for src in range(start, end)} == set(range(low, low + end - start))
         and end - start < 7
     }
-    assert {*map(tuple, phrases(links, 7))} == expected
+    assert {*phrases(links, 7)} == expected
+
+
+def test_of_a_large_corpus_the_shortest_pairs_are_aligned(
+    data: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_cells = 120 * 36 // 2
+    monkeypatch.setattr(recombine, "MAX_CELLS", n_cells)
+    assert 0 < len(recombiner(data)(1).numbers) < 70
+    monkeypatch.setattr(recombine, "MAX_CELLS", 0)
+    assert not len(recombiner(data)(1).numbers)

@@ -21,8 +21,9 @@ from heed.errors import ConfigError, DataError
 from heed.explain.attention.competition import MAX_PAIRS, best_layer, links_by_layer
 from heed.explain.attention.links import Gold
 from heed.explain.attention.statistical import reference
-from heed.explain.attention.words import Word, between_words, words_of
+from heed.explain.attention.words import between_words
 from heed.model.interface import Floats, Inspectable
+from heed.text.piece_words import Word, words_of
 from heed.train.run.calibrate import training_pairs
 from heed.translate.parts import Chunk
 from heed.translate.result import Translation

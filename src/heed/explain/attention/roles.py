@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from heed.errors import UsageError
 from heed.explain.attention.maps import maps, tokens
-from heed.explain.attention.words import is_punctuation, is_special
 from heed.explain.heads import head_distances
 from heed.model.interface import Floats
+from heed.text.piece_words import is_punctuation, is_special
 from heed.text.vocab import N_SPECIAL, Vocab
 from heed.translate.trace import Trace
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from heed.data.links import estimate, read_links
 from heed.data.store import Store
+from heed.text.known import SOLID
 from heed.text.scripts import script_of
 from heed.text.vocab import Vocab
 
@@ -21,9 +22,6 @@ MAX_LINKS = 4_000_000
 
 LEAST = 0.25
 """Least probability, in both directions, of pieces that translate one another."""
-
-_SOLID = frozenset(("han", "kana", "thai"))
-"""Scripts whose words have no blanks between them."""
 
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
 
@@ -142,10 +140,10 @@ def _word(text: str, start: int, end: int) -> Place:
         start += 1
     while end > start and not _is_letter(text[end - 1]):
         end -= 1
-    if start < end and script_of(text[start]) not in _SOLID:
-        while start and _is_letter(text[start - 1]) and script_of(text[start - 1]) not in _SOLID:
+    if start < end and script_of(text[start]) not in SOLID:
+        while start and _is_letter(text[start - 1]) and script_of(text[start - 1]) not in SOLID:
             start -= 1
-        while end < len(text) and _is_letter(text[end]) and script_of(text[end]) not in _SOLID:
+        while end < len(text) and _is_letter(text[end]) and script_of(text[end]) not in SOLID:
             end += 1
     return start, end
 

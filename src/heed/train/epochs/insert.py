@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from heed.text.invent import SPANS, invent_name, invent_span
+from heed.text.known import SOLID
 from heed.text.scripts import SPELLED, main_script
 from heed.train.epochs.anchors import Anchor, Place
 from heed.train.epochs.marked import MarkedPair
@@ -17,7 +18,6 @@ from heed.train.epochs.marked import MarkedPair
 Texts = tuple[str, str]
 
 _FINAL = re.compile(r"[.!?…。！？؟。۔।]+[\"'”’»“«」』)\]]*$")
-_SOLID = frozenset(("han", "kana", "thai"))
 _PAIRS = ("()", "[]", '""', "''", "“”", "„“", "«»")
 _RAW = tuple(SPANS)
 _NAMES = ("{}", "{}", "{}", "{}", "{}", "{} {}", "{} {}", "{}-{}", "{}'s", "{}{}")
@@ -68,7 +68,7 @@ def copied(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
     words = [invent_name(random, script) for _ in range(1 + int(random.random() * 6))]
     if random.random() < 0.7:
         words[1:] = [word.lower() for word in words[1:]]
-    text = ("" if script in _SOLID else " ").join(words) + ("." if random.random() < 0.3 else "")
+    text = ("" if script in SOLID else " ").join(words) + ("." if random.random() < 0.3 else "")
     return text, text
 
 
@@ -118,7 +118,7 @@ def _put(
             (pair.src, anchor.src, src_changes),
             (pair.tgt, anchor.tgt, tgt_changes),
         ):
-            blank = "" if main_script(text_of) in _SOLID else " "
+            blank = "" if main_script(text_of) in SOLID else " "
             if is_replaced:
                 changes.append((place, text))
             else:

@@ -11,17 +11,16 @@ MAX_WORDS = 5
 
 
 class Place(NamedTuple):
-    """Where a phrase and its translation stand in a pair, in words; ends are exclusive."""
+    """Where a phrase and its translation stand in a pair: the first word, one past the last."""
 
-    src_start: int
-    src_end: int
-    tgt_start: int
-    tgt_end: int
+    src: tuple[int, int]
+    tgt: tuple[int, int]
 
     def touches(self, other: "Place") -> bool:
         """Whether the places overlap or are adjacent on one of the sides."""
-        return (self.src_start <= other.src_end and other.src_start <= self.src_end) or (
-            self.tgt_start <= other.tgt_end and other.tgt_start <= self.tgt_end
+        return any(
+            start <= other_end and other_start <= end
+            for (start, end), (other_start, other_end) in zip(self, other, strict=True)
         )
 
 
@@ -40,4 +39,4 @@ def phrases(links: Mapping[int, int], n_src: int) -> Iterator[Place]:
             tgt.append(links[end - 1])
             low, high = min(tgt), max(tgt) + 1
             if high - low == len(tgt) < n_src:
-                yield Place(start, end, low, high)
+                yield Place((start, end), (low, high))

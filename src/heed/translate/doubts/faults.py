@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heed.translate.result import is_written_solid
+from heed.text.scripts import is_written_solid
 
 LEAST = 3
 """A stretch that is cut out or repeated has at least so many words."""
