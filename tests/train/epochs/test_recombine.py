@@ -18,7 +18,7 @@ from heed.train.epochs.recombine import Recombiner
 from heed.train.epochs.slots import with_slots
 from heed.train.step.trainer import EpochPairs
 
-COLORS = {"red": "rouge", "green": "verte", "white": "blanche", "yellow": "jaune"}
+COLORS = {"pink": "rose", "green": "verte", "white": "blanche", "yellow": "jaune"}
 THINGS = {"house": "maison", "table": "table", "car": "voiture", "chair": "chaise", "bag": "valise"}
 VERBS = {"sees": "voit", "wants": "veut", "sells": "vend", "buys": "prend", "likes": "aime"}
 PEOPLE = {"Anna": "Anna", "Peter": "Pierre", "she": "elle", "nobody": "personne"}
