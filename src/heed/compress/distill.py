@@ -14,8 +14,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from heed.bundle.bundle import load_bundle
 from heed.bundle.find import INT8
 from heed.config import read_toml
@@ -34,7 +32,7 @@ from heed.disk.portions import PORTIONS, Portions
 from heed.engine.packed import save_rounded
 from heed.errors import ConfigError, DataError
 from heed.evaluate.counts import Reading, count_bleu, count_chrf
-from heed.machine.seeds import derive_seed
+from heed.machine.seeds import derived_random
 from heed.text.extend import kind_of
 from heed.train.recipe.files import RECIPE_FILE
 from heed.train.recipe.folder import MADE_FROM, TEACHER, require_unused
@@ -377,7 +375,7 @@ def _learned(run: Prepared, translator: Translator, target_lang: str) -> Iterato
     vocab, store = run.src_vocab, run.train
     by_tag = {vocab.language_id(language): language for language in run.target_langs}
     sources = {pair.target_lang: pair.source_lang for pair in run.dev}
-    random = np.random.Generator(np.random.Philox(key=derive_seed(0, "distill")))
+    random = derived_random(0, "distill")
     for number in map(int, random.permutation(run.n_real)):
         ids, into = store.src(number).tolist(), translator.target_lang
         if by_tag:

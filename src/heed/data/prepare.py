@@ -261,9 +261,7 @@ def _write_held_out(
 
 
 class _Facts(NamedTuple):
-    """Facts about the real pairs: two numbers of each, and counts of characters and reasons to drop
-    one.
-    """
+    """What is kept in memory of the real pairs: keys, and counts of characters and of drops."""
 
     src_keys: "array[int]"  # subscripted by type checkers only before Python 3.12
     tgt_keys: "array[int]"

@@ -6,6 +6,7 @@ See docs/decisions/0007-randomness-is-derived.md.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
 
 
@@ -18,6 +19,13 @@ def derive_seed(seed: int, *parts: int | str) -> int:
 
     text = repr((seed, *parts)).encode("ascii", "backslashreplace")
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "little") >> 1
+
+
+def derived_random(seed: int, *parts: int | str) -> "np.random.Generator":
+    """NumPy's random numbers for one purpose, from `derive_seed`."""
+    import numpy as np
+
+    return np.random.Generator(np.random.Philox(key=derive_seed(seed, *parts)))
 
 
 def seed_torch(seed: int, device: "torch.device") -> None:

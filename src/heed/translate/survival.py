@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heed.evaluate.survival import PAIR, Trial, View
-from heed.machine.seeds import derive_seed
+from heed.machine.seeds import derived_random
 from heed.text.disturb import KINDS, find_kept
 from heed.text.foreign import SENTENCES
 from heed.text.invent import SPANS, invent_name, invent_span, invent_tags
@@ -89,8 +89,7 @@ class Original:
 
     def random(self, purpose: str, number: int) -> np.random.Generator:
         """A generator for one line and purpose."""
-        key = derive_seed(self.seed, "survival", purpose, number)
-        return np.random.Generator(np.random.Philox(key=key))
+        return derived_random(self.seed, "survival", purpose, number)
 
 
 def make_trials(test: Original) -> list[Trial]:

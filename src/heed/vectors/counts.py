@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from heed.data.progress import Report, phase, silent
 from heed.errors import DataError
-from heed.machine.seeds import derive_seed
+from heed.machine.seeds import derived_random
 from heed.vectors.config import VectorsConfig
 from heed.vectors.corpus import Corpus
 from heed.vectors.table import Floats
@@ -157,7 +157,7 @@ def left_singular(entries: Entries, n: int, width: int, *, seed: int) -> tuple[F
     """
     width = min(n, width)
     matrix, transposed = _Sparse(entries, n), _Sparse.transposed(entries, n)
-    random = np.random.Generator(np.random.Philox(key=derive_seed(seed, "directions")))
+    random = derived_random(seed, "directions")
     start = random.standard_normal((n, min(n, width + OVERSAMPLES)), np.float32)
     basis = np.linalg.qr(matrix @ start)[0]
     for _ in range(ROUNDS):

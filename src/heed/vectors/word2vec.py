@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.data.progress import Report, phase, silent
-from heed.machine.seeds import derive_seed
+from heed.machine.seeds import derive_seed, derived_random
 from heed.vectors import native, plain
 from heed.vectors.config import VectorsConfig
 from heed.vectors.corpus import MAX_LINE_WORDS, Corpus
@@ -79,7 +79,7 @@ def make_learner(counts: NDArray[np.int64], config: VectorsConfig) -> plain.Lear
         config: sizes, `sample`, and the seed.
     """
     width = -(-config.size // _LANES) * _LANES
-    random = np.random.Generator(np.random.Philox(key=derive_seed(config.seed, "vectors")))
+    random = derived_random(config.seed, "vectors")
     inputs = np.zeros((len(counts), width), np.float32)
     first = random.random((len(counts), config.size), np.float32)
     inputs[:, : config.size] = (2 * first - 1) / np.float32(config.size)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 from tests.serve.page.taught import teach
 
 from heed.serve.app import make_app
@@ -102,6 +102,19 @@ def rows_of(twin: Locator) -> list[list[str]]:
 
     wait_until(twin.page, has_rows)
     return found
+
+
+def require_key(page: Page, path: str) -> None:
+    """Requests of this path are answered with 401 unless they have the key `secret`."""
+
+    def answer(route: Route) -> None:
+        if route.request.headers.get("authorization") == "Bearer secret":
+            route.fallback()
+        else:
+            error = {"code": "invalid_key", "sentence": "Invalid API key"}
+            route.fulfill(status=401, json={"error": error})
+
+    page.route(path, answer)
 
 
 def copied(page: Page) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
-from tests.serve.page.conftest import SENTENCE, TRANSLATION, Open, wait_until
+from tests.serve.page.conftest import SENTENCE, TRANSLATION, Open, require_key, wait_until
 from tests.serve.page.taught import PAIRS
 from tests.serve.page.test_translate import translated
 from tests.serve.page.test_words import call
@@ -153,15 +153,7 @@ def test_a_file_for_a_server_with_keys_asks_for_the_key(
 ) -> None:
     page = open_page()
     expect(page.locator("#from option")).to_have_count(3)
-
-    def answer(route: Route) -> None:
-        if route.request.headers.get("authorization") == "Bearer secret":
-            route.fallback()
-        else:
-            error = {"code": "invalid_key", "sentence": "Invalid API key"}
-            route.fulfill(status=401, json={"error": error})
-
-    page.route("**/api/v1/files", answer)
+    require_key(page, "**/api/v1/files")
     page.set_input_files("#file", files=[TEXT_FILE])
     page.get_by_label("Key", exact=True).fill("secret")
     page.keyboard.press("Enter")

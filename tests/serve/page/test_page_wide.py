@@ -16,6 +16,7 @@ from tests.serve.page.conftest import (
     TRANSLATION,
     Open,
     copied,
+    require_key,
     wait_until,
     wait_until_it_fits,
     wait_until_settled,
@@ -355,15 +356,7 @@ def test_a_server_that_wants_a_key_gets_the_one_that_is_typed(
     open_page: Open, complaints: list[str]
 ) -> None:
     page = open_page()
-
-    def answer(route: Route) -> None:
-        if route.request.headers.get("authorization") == "Bearer secret":
-            route.fallback()
-        else:
-            error = {"code": "invalid_key", "sentence": "Invalid API key"}
-            route.fulfill(status=401, json={"error": error})
-
-    page.route("**/api/v1/translate", answer)
+    require_key(page, "**/api/v1/translate")
     page.fill("#source", SENTENCE)
     expect(page.locator("#banner")).to_contain_text("Invalid API key")
     assert_accessible(page)

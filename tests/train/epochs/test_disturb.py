@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.train.epochs.corpus import prepared
 
-from heed.data.corpus import Corpus, DataConfig
-from heed.data.prepare import prepare
 from heed.data.prepared import Prepared
-from heed.data.readers import ParallelFiles
 from heed.text.protected import Rules
 from heed.text.shared import shared_spans
 from heed.text.slots import decode_with
-from heed.text.vocab import TokenizerConfig, Vocab
+from heed.text.vocab import Vocab
 from heed.train.epochs import disturb
 from heed.train.epochs.anchors import Anchors
 from heed.train.epochs.disturb import SHARES, Disturber
@@ -53,26 +51,9 @@ def sentences(n_pairs: int = 300) -> list[tuple[str, str]]:
     return found
 
 
-def prepared(folder: Path, **settings: Any) -> Prepared:
-    folder.mkdir(exist_ok=True)
-    for side, name in enumerate(("en", "de")):
-        lines = [pair[side] for pair in sentences()]
-        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    part = ParallelFiles(
-        files=(str(folder / "en"), str(folder / "de")), source_lang="en", target_lang="de"
-    )
-    return prepare(
-        Corpus(train=(part,)),
-        folder / "data",
-        config=DataConfig(dev_size=5, **settings),
-        tokenizer=TokenizerConfig(vocab_size=420, slots=True),
-        seed=1,
-    )
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    return prepared(tmp_path_factory.mktemp("corpus"))
+    return prepared(tmp_path_factory.mktemp("corpus"), sentences(), ("en", "de"))
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +230,7 @@ def test_slots_stay_where_they_are_when_texts_are_cut_otherwise(
 
 
 def test_the_language_tag_of_a_source_stays_in_front(tmp_path: Path) -> None:
-    data = prepared(tmp_path / "both", both_directions=True)
+    data = prepared(tmp_path / "both", sentences(), ("en", "de"), both_directions=True)
     vocabs = data.src_vocab, data.tgt_vocab
     pairs = disturber(data)(0, with_slots(data.train, *vocabs))
     tags = [data.src_vocab.language_id(language) for language in ("de", "en")]

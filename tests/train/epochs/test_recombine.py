@@ -6,12 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.train.epochs.corpus import prepared
 
-from heed.data.corpus import Corpus, DataConfig
-from heed.data.prepare import prepare
 from heed.data.prepared import Prepared
-from heed.data.readers import ParallelFiles
-from heed.text.vocab import TokenizerConfig
 from heed.train.epochs import recombine
 from heed.train.epochs.phrases import MAX_WORDS, phrases
 from heed.train.epochs.recombine import Recombiner
@@ -41,26 +38,10 @@ ALL = {
 }
 
 
-def prepared(folder: Path, pairs: list[tuple[str, str]], **settings: object) -> Prepared:
-    for side, name in enumerate(("en", "fr")):
-        lines = "".join(f"{pair[side]}\n" for pair in pairs)
-        (folder / name).write_text(lines, encoding="utf-8")
-    part = ParallelFiles(
-        files=(str(folder / "en"), str(folder / "fr")), source_lang="en", target_lang="fr"
-    )
-    return prepare(
-        Corpus(train=(part,)),
-        folder / "data",
-        config=DataConfig(dev_size=5, **settings),
-        tokenizer=TokenizerConfig(vocab_size=420, slots=True),
-        seed=1,
-    )
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     some = python_random.Random(1).sample(sorted(ALL), 120)
-    return prepared(tmp_path_factory.mktemp("corpus"), some)
+    return prepared(tmp_path_factory.mktemp("corpus"), some, ("en", "fr"))
 
 
 def recombiner(data: Prepared, *, share: float = 1.0, max_length: int = 100) -> Recombiner:
@@ -109,7 +90,7 @@ def test_slots_stay_where_they_are(tmp_path: Path) -> None:
         (f"{src[:-2]} : %s {number} .", f"{tgt[:-2]} : %s {number} .")
         for number, (src, tgt) in enumerate(some)
     ]
-    data = prepared(tmp_path, marked)
+    data = prepared(tmp_path, marked, ("en", "fr"))
     slotted = with_slots(data.train, data.src_vocab, data.tgt_vocab)
     found = recombiner(data)(1)
     assert data.src_vocab.slots is not None
@@ -132,7 +113,7 @@ def test_words_of_solid_scripts_are_pieces(tmp_path: Path) -> None:
         for color in COLORS
         for thing in THINGS
     ]
-    data = prepared(tmp_path, [pair for n, pair in enumerate(pairs * 4) if n % 7])
+    data = prepared(tmp_path, [pair for n, pair in enumerate(pairs * 4) if n % 7], ("en", "fr"))
     found = texts(data, recombiner(data)(1))
     assert set(found) <= set(pairs)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.data.store import Store, TokenIds32
-from heed.machine.seeds import derive_seed
+from heed.machine.seeds import derived_random
 
 HIDDEN = 0.3
 """Share of the pieces that are hidden."""
@@ -55,7 +55,7 @@ class DenoisedText:
     def src(self, index: int) -> TokenIds32:
         """Tag and visible pieces of sentence `index`, `(n_pieces)`."""
         number = int(self._numbers[index])
-        random = _random(*self._seeds, number)
+        random = derived_random(*self._seeds, number)
         return np.concatenate(([self._tag], with_gaps(self.tgt(index), self._mask_id, random)))
 
     def tgt(self, index: int) -> TokenIds32:
@@ -88,14 +88,10 @@ def draw(numbers: Numbers, at_most: int, seed: int, *parts: int | str) -> Number
     """`at_most` of these numbers, at random but decided by `seed` and `parts`, ascending."""
     if len(numbers) <= at_most:
         return numbers
-    return np.sort(_random(seed, *parts).choice(numbers, size=at_most, replace=False))
+    return np.sort(derived_random(seed, *parts).choice(numbers, size=at_most, replace=False))
 
 
 def _sizes(n_pieces: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """The number of hidden pieces, and of gaps."""
     hidden = np.maximum(1, np.rint(HIDDEN * n_pieces).astype(np.int64))
     return hidden, np.maximum(1, np.rint(hidden / PER_GAP).astype(np.int64))
-
-
-def _random(seed: int, *parts: int | str) -> np.random.Generator:
-    return np.random.Generator(np.random.Philox(key=derive_seed(seed, *parts)))

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from heed.machine.seeds import derive_seed
+from heed.machine.seeds import derived_random
 from heed.text.disturb import KINDS
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
@@ -102,14 +102,13 @@ class Disturber:
         return ReplacedPairs(pairs, self._replacements(epoch, pairs))
 
     def _replacements(self, epoch: int, pairs: EpochPairs) -> Iterator[Replacement]:
-        key = derive_seed(self._seed, "disturbed", epoch)
-        random = np.random.Generator(np.random.Philox(key=key))
+        random = derived_random(self._seed, "disturbed", epoch)
         chosen = np.flatnonzero(random.random(len(pairs.src_lengths)) < self._share)
         kinds = np.searchsorted(self._ends, random.random(len(chosen)), side="right")
         for number, kind in zip(chosen.tolist(), kinds.tolist(), strict=True):
             change = self._changes[min(kind, len(self._changes) - 1)]
             found = self._changed(pairs, number, change, random)
-            if found is not None and max(map(len, found[1:])) < self._max_length:
+            if found is not None and found.fits(self._max_length):
                 yield found
 
     def _changed(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from heed.data.word_alignment import aligned
-from heed.machine.seeds import derive_seed
+from heed.machine.seeds import derived_random
 from heed.text.piece_words import words_of
 from heed.text.vocab import Vocab
 from heed.train.epochs.phrases import Place, phrases
@@ -103,11 +103,10 @@ class Recombiner:
         ]
 
     def _replacements(self, epoch: int) -> Iterator[Replacement]:
-        key = derive_seed(self._seed, "recombined", epoch)
-        random = np.random.Generator(np.random.Philox(key=key))
+        random = derived_random(self._seed, "recombined", epoch)
         for number in np.flatnonzero(random.random(len(self._tags)) < self._share).tolist():
             found = self._changed(number, random)
-            if found is not None and max(map(len, found[1:])) < self._max_length:
+            if found is not None and found.fits(self._max_length):
                 yield found
 
     def _changed(self, number: int, random: np.random.Generator) -> Replacement | None:

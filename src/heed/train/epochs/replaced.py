@@ -23,6 +23,10 @@ class Replacement(NamedTuple):
     src_ids: list[int]
     tgt_ids: list[int]
 
+    def fits(self, max_length: int) -> bool:
+        """Whether each side has at most `max_length` pieces, `<eos>` included."""
+        return max(len(self.src_ids), len(self.tgt_ids)) < max_length
+
 
 class ReplacedPairs:
     """All pairs of an epoch, some replaced.

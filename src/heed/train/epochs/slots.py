@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.data.store import Store
-from heed.machine.seeds import derive_seed
+from heed.machine.seeds import derived_random
 from heed.text.protected import Rules
 from heed.text.shared import marks_of, shared_spans
 from heed.text.slots import Slots, encode_with
@@ -111,8 +111,7 @@ class Renumbered:
     ) -> None:
         self._pairs, self._epoch = pairs, epoch
         self._src_tables, self._tgt_tables = (
-            _tables(vocab, np.random.Philox(key=derive_seed(seed, "slots", epoch)))
-            for vocab in (src_vocab, tgt_vocab)
+            _tables(vocab, derived_random(seed, "slots", epoch)) for vocab in (src_vocab, tgt_vocab)
         )
         self.src_lengths, self.tgt_lengths = pairs.src_lengths, pairs.tgt_lengths
 
@@ -127,9 +126,9 @@ class Renumbered:
         return ids
 
 
-def _tables(vocab: Vocab, bits: np.random.BitGenerator) -> NDArray[np.int32]:
+def _tables(vocab: Vocab, random: np.random.Generator) -> NDArray[np.int32]:
     """For each numbering of the slots, the new id of each id, `(n_numberings, vocab_size)`."""
-    slots, random = vocab.slots, np.random.Generator(bits)
+    slots = vocab.slots
     assert isinstance(slots, Slots)
     tables = np.tile(np.arange(vocab.size, dtype=np.int32), (N_NUMBERINGS, 1))
     is_in_order = random.permutation(N_NUMBERINGS) < N_NUMBERINGS // 2

@@ -20,7 +20,7 @@ from heed.data.prepared import Prepared
 from heed.data.progress import Report
 from heed.data.running_text import open_text, prepare_text
 from heed.data.store import Store
-from heed.machine.seeds import derive_seed
+from heed.machine.seeds import derived_random
 from heed.text.vocab import N_SPECIAL, Vocab
 from heed.train.recipe.recipe import Draft, Recipe
 from heed.train.step.forward import losses
@@ -85,7 +85,7 @@ class MaskedText:
         self, index: int
     ) -> tuple[NDArray[np.int32], NDArray[np.bool_], np.random.Generator]:
         """A line, which of its pieces are chosen, and further random numbers."""
-        random = np.random.Generator(np.random.Philox(key=derive_seed(*self._seeds, index)))
+        random = derived_random(*self._seeds, index)
         ids = self._store.tgt(index)
         if not self._config.whole_words:
             units = np.arange(len(ids))

@@ -16,8 +16,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from heed.bundle.find import step_folders
 from heed.data.corpus import Corpus, names_of, tagged_languages
 from heed.data.lines import STDIN, require_file
@@ -30,7 +28,7 @@ from heed.disk.files import lock, parse_json, read_bytes, to_json, write_atomica
 from heed.disk.folders import remove_temporaries
 from heed.disk.portions import Portions
 from heed.errors import ConfigError, RunError
-from heed.machine.seeds import derive_seed
+from heed.machine.seeds import derived_random
 from heed.machine.threads import is_one_of_several
 from heed.train.recipe.asked import Asked
 from heed.train.recipe.choose import time_limit
@@ -348,9 +346,7 @@ class _Teachers:
         """Let a teacher translate the corpus, in random order; returns whether it is done."""
         portions = self._portions(teacher)
         limit_s, before_s, started_at = self._limits()[1], portions.seconds, time.monotonic()
-        random = np.random.Generator(
-            np.random.Philox(key=derive_seed(self.before.seed, "teacher", teacher.number))
-        )
+        random = derived_random(self.before.seed, "teacher", teacher.number)
         numbers = random.permutation(len(data.train))
         translator = load(
             self.folder / teacher.folder,

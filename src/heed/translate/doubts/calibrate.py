@@ -16,7 +16,7 @@ from heed.bundle.doubts import WORD_ARRAYS, Fit, Judgment
 from heed.data.store import Store
 from heed.errors import DataError
 from heed.evaluate.counts import count_chrf, reading_here
-from heed.machine.seeds import derive_seed
+from heed.machine.seeds import derived_random
 from heed.text.vocab import Vocab
 from heed.translate.doubts.faults import cut_clause, cut_stretch, in_no_language
 from heed.translate.doubts.features import NAMES, SOURCE, TEXT, measure, places_of
@@ -236,7 +236,7 @@ def _faults(pairs: Pairs, right: Mapping[int, tuple[str, str]]) -> dict[str, Mad
         pairs: development pairs.
         right: by index, the pairs whose source the model translates well, with its translation.
     """
-    random = np.random.Generator(np.random.Philox(key=derive_seed(0, "doubts", "faults")))
+    random = derived_random(0, "doubts", "faults")
     left_out: Made = []
     added: Made = []
     good = [*enumerate(pairs), *right.items()]
