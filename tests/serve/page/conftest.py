@@ -80,8 +80,11 @@ def wait_until_settled(page: Page) -> None:
 
 
 def wait_until_it_fits(page: Page) -> None:
-    """Wait until nothing is wider than the window."""
-    page.wait_for_function("document.documentElement.scrollWidth <= screen.width")
+    """Wait until nothing is wider than the window.
+
+    A function, as an expression is evaluated anew each time, which the page's policy forbids.
+    """
+    page.wait_for_function("() => document.documentElement.scrollWidth <= screen.width")
 
 
 def two_frames(page: Page) -> None:

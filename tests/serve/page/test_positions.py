@@ -39,13 +39,16 @@ def words(folder: str, count: int) -> list[str]:
 
 
 def sees(page: Page) -> None:
-    """The canvas has more than one color."""
+    """The canvas has more than one color.
+
+    A function, as an expression is evaluated anew each time, which the page's policy forbids.
+    """
     colors = """canvas => {
         const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
         return new Set(new Uint32Array(data.buffer)).size;
     }"""
     expect(page.locator(".view canvas").first).to_be_visible()
-    page.wait_for_function(f"({colors})(document.querySelector('.view canvas')) > 3")
+    page.wait_for_function(f"() => ({colors})(document.querySelector('.view canvas')) > 3")
 
 
 def test_the_table_of_positions_is_that_of_python(open_page: Open, models: tuple[str, str]) -> None:
