@@ -49,6 +49,27 @@ def test_it_is_live_at_once_and_ready_after_a_first_translation(en_de: str) -> N
         assert program.ask("/ready")[0] == 200
 
 
+BEGUN = """
+import os, signal
+from heed.serve import run
+from heed.serve.settings import ServeSettings
+
+def read_routes(models):
+    os.kill(os.getpid(), signal.SIGHUP)
+    raise SystemExit("it still reads")
+
+run.read_routes = read_routes
+run.serve(ServeSettings(models=("en-de",)), print)
+"""
+
+
+def test_sighup_does_not_end_a_server_that_still_reads_its_models() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BEGUN], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stderr == "it still reads\n"
+
+
 def test_pairs_of_no_clear_direction_are_told_at_the_start(en_de: str, de_en: str) -> None:
     settings = ServeSettings(models=(en_de, de_en), memory=Memory(files=("today.tsv",)))
     with pytest.raises(ConfigError, match=r"today\.tsv must name its direction"):

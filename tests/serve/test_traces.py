@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from tests.serve.conftest import Serve, make_model, n_steps_after_leaving
 
+from heed.errors import MissingExtraError
 from heed.serve.inside.traces import Traces
 from heed.serve.request import Direction
 from heed.serve.service import Service
 from heed.serve.settings import Inside, Limits, Listen
-from heed.translate.translator import load
+from heed.translate.translator import Translator, load
 
 SENTENCE = "Two dogs play in the snow."
 ASKED = {"text": SENTENCE, "source": "en", "target": "de"}
@@ -32,6 +33,19 @@ def test_a_trace_over_http_is_that_of_python(serve: Serve, en_de: str) -> None:
     several = client.get(f"/api/v1/trace/{answer['id']}?{query}").content
     expected = np.concatenate([each.ravel() for each in trace.named("attention.weights").values()])
     np.testing.assert_array_equal(np.frombuffer(several, "<f2"), expected.astype("<f2"))
+
+
+def test_a_trace_without_torch_has_a_documented_status(
+    serve: Serve, en_de: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def trace(*_: Any, **__: Any) -> None:
+        raise MissingExtraError("tracing", "train")
+
+    monkeypatch.setattr(Translator, "trace", trace)
+    client = serve(en_de)
+    assert client.post("/api/v1/trace", json=ASKED).status_code == 501
+    described = client.get("/openapi.json").json()["paths"]["/api/v1/trace"]
+    assert "501" in described["post"]["responses"]
 
 
 def test_a_trace_of_a_two_way_model_names_the_languages_of_its_request(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -119,6 +120,33 @@ def test_the_last_pair_of_a_source_counts(translator: Translator) -> None:
     assert translator(source) == "drei"
     heed.remember(translator, [("The dog sleeps there", "vier")])
     assert translator(source) == "drei"
+
+
+def test_pairs_given_one_by_one_are_in_few_memories(translator: Translator) -> None:
+    letters = "adehknorst"
+    pairs = [(f"The dog {a} {b}", f"Hund {a}{b}") for a in letters for b in letters]
+    for pair in pairs:
+        assert heed.remember(translator, [pair]) == 1
+    assert [len(memory) for memory in translator.reader.memories] == [64, 32, 4]
+    for src, tgt in pairs[::9]:
+        assert translator(src) == tgt
+    heed.remember(translator, [(pairs[0][0], "die Katze")])
+    assert translator(pairs[0][0]) == "die Katze"
+    assert sum(len(memory) for memory in translator.reader.memories) == 101
+
+
+def test_pairs_given_one_by_one_are_remembered_like_those_given_together(
+    translator: Translator,
+) -> None:
+    other = copy.copy(translator)
+    other.reader = copy.copy(translator.reader)
+    heed.remember(translator, PAIRS[:4])
+    for pair in PAIRS[:4]:
+        heed.remember(other, [pair])
+    (together,), (one_by_one,) = translator.reader.memories, other.reader.memories
+    assert together.bonus == one_by_one.bonus
+    for name, array in together.arrays.items():
+        np.testing.assert_array_equal(array, one_by_one.arrays[name], strict=True)
 
 
 def test_a_translation_that_repeats_itself_is_followed_to_its_end(translator: Translator) -> None:

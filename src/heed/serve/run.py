@@ -16,6 +16,7 @@ from heed.serve.shapes.storage import check_store
 from heed.serve.supervisor import supervise
 from heed.serve.watch import logs
 from heed.serve.watch.figures import Figures
+from heed.serve.watch.signals import ignoring_hang_ups
 from heed.serve.watch.systemd import READY, notify
 from heed.serve.work.directions import Route, read_routes
 from heed.serve.work.memories import pair_files
@@ -74,6 +75,7 @@ def _count_doubts(figures: Figures, answers: Sequence[Answer]) -> None:
             figures.doubted(doubt.kind)
 
 
+@ignoring_hang_ups()
 def serve(
     settings: ServeSettings, say: Say, *, on_ready: Callable[[str], None] | None = None
 ) -> int:

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from heed.errors import HeedError
-from heed.serve.watch.signals import REPEATED_S, STOP_SIGNALS
+from heed.serve.watch.signals import REPEATED_S, STOP_SIGNALS, ignoring_hang_ups
 from heed.serve.watch.systemd import STOPPING, notify
 
 SHARED_FIGURES = "PROMETHEUS_MULTIPROC_DIR"
@@ -151,12 +151,11 @@ class _Supervisor:
         child.is_ready = False
         self.selector.register(ours, selectors.EVENT_READ, child)
 
+    @ignoring_hang_ups()
     def be_child(self, listener: socket.socket, ours: socket.socket, theirs: socket.socket) -> int:
         signal.set_wakeup_fd(-1)
         for number in (*STOP_SIGNALS, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
-        # Until the process has its own handler, it loads its models anyway.
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         # Only the supervisor may hold these: they tell processes of the supervisor's end.
         for other in (ours, self.wake, self.woken, *(child.link for child in self.children)):
             if other is not None:

@@ -5,7 +5,7 @@ so this works for every language. `heed.decode.guided` says what a search does w
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -142,6 +142,10 @@ class TranslationMemory:
     def tgt(self, number: int) -> Ids:
         """Target ids of a pair, `(n_pieces,)`."""
         return self._tgt[_start(self._tgt_ends, number) : self._tgt_ends[number]]
+
+    def pairs(self) -> Iterator[tuple[Ids, Ids]]:
+        """Source and target ids of each pair."""
+        return ((self.src(number), self.tgt(number)) for number in range(len(self)))
 
     def match(self, src_ids: Sequence[int], n_tags: int = 0) -> Nearest | None:
         """The pair whose source is most like this one; None if none is similar enough.

@@ -2,7 +2,7 @@
 
 import reprlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from itertools import chain, count
 
@@ -21,6 +21,9 @@ from heed.translate.source import Source, make_source
 from heed.translate.translator import Translator
 
 Ids = list[int]
+
+MOST_JOINED = 10_000
+"""Most pairs of a memory that others join; joining two of this size takes 0.4 s."""
 
 
 def remember(
@@ -107,15 +110,27 @@ def add_pairs(
         if 0 < len(src_ids) - len(tag) <= most and 0 < len(tgt_ids) <= most:
             (of_capitals if in_capitals else found).append((src_ids, tgt_ids))
     # A source in usual case goes before the same one in capitals.
-    memory = TranslationMemory.of(
-        [*of_capitals, *found], (reader.src_vocab.size, reader.tgt_vocab.size)
-    )
+    sizes = reader.src_vocab.size, reader.tgt_vocab.size
+    memory = TranslationMemory.of([*of_capitals, *found], sizes)
     if len(memory):
-        others = reader.memories
         # As strong as those that were tried for the model.
-        bonus = max((other.bonus for other in others), default=memory.bonus)
-        reader.memories = (*others, memory.with_bonus(bonus))
+        bonus = max((other.bonus for other in reader.memories), default=memory.bonus)
+        others, joined = _join(reader.memories, memory, sizes)
+        reader.memories = (*others, joined.with_bonus(bonus))
     return len(memory)
+
+
+def _join(
+    others: Sequence[TranslationMemory], memory: TranslationMemory, sizes: tuple[int, int]
+) -> tuple[Sequence[TranslationMemory], TranslationMemory]:
+    """Join a memory with the last ones that are not larger: a line is looked up in each.
+
+    So pairs that are given one by one make few memories, and each pair joins others seldom.
+    """
+    while others and len(others[-1]) <= len(memory) <= MOST_JOINED:
+        memory = TranslationMemory.of([*others[-1].pairs(), *memory.pairs()], sizes)
+        others = others[:-1]
+    return others, memory
 
 
 def _texts(pair: object) -> tuple[str, str]:

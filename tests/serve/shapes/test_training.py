@@ -146,7 +146,10 @@ def test_saving_and_stopping_need_the_token_and_a_run_that_trains(
     for headers in ({}, {"X-Heed-Token": ""}, {"X-Heed-Token": "ä wrong one".encode()}):
         answer = client.post(url, headers=headers)
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "wrong_token")
-    assert client.post(url, headers=TOKEN).json()["error"]["code"] == "not_training"
+    refused = client.post(url, headers=TOKEN)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "not_training")
+    described = client.get("/openapi.json").json()["paths"][f"/api/v1/runs/{{name}}/{action}"]
+    assert "409" in described["post"]["responses"]
     assert not (run / CONTROL_FILE).exists()
     with lock(run):
         assert client.post(url, headers=TOKEN).json() == {"asked": action}

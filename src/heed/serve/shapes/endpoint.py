@@ -77,6 +77,7 @@ class Endpoint:
         answer: JSON Schema of the response.
         media_type: media type of the response.
         status: status of a successful response.
+        errors: descriptions of errors that other endpoints do not return, by status.
         body: JSON Schema of a body that is not an object, and so has no fields.
         texts_of_body: returns the texts for a model in such a body, which may be invalid.
         example: an example of such a body.
@@ -93,6 +94,7 @@ class Endpoint:
     answer: Mapping[str, Any] = field(default_factory=dict)
     media_type: str = "application/json"
     status: int = 200
+    errors: Mapping[int, str] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
     texts_of_body: Callable[[Any], list[str]] | None = None
     example: Any = None

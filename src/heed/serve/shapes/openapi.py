@@ -168,7 +168,7 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
 
 def _errors(endpoint: Endpoint) -> dict[int, str]:
     """Descriptions of the application's error responses, by status."""
-    found = dict(ERRORS)
+    found = {**ERRORS, **endpoint.errors}
     if "{" in endpoint.path or any(each.names_stored for each in endpoint.fields):
         found[404] = NOT_THERE
     if endpoint.needs_key and 401 not in endpoint.style.statuses:

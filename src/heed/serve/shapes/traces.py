@@ -259,6 +259,7 @@ ENDPOINTS = (
         summary="Trace sentences: every named tensor of a translation, with shape and formula.",
         fields=_TRACED,
         answer=_ANSWER,
+        errors={501: "Tracing needs PyTorch, which is not installed."},
     ),
     Endpoint(
         method="GET",

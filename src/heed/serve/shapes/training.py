@@ -184,6 +184,7 @@ ENDPOINTS = (
             tag=TAG,
             summary=f"{summary}; needs the header {TOKEN_HEADER}.",
             answer=_ASKED,
+            errors={409: "The run is not training."},
         )
         for action, handler, summary in (
             ("save", _save, "Make a training run save a checkpoint after its step"),
