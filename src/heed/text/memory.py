@@ -143,9 +143,10 @@ class TranslationMemory:
         """Target ids of a pair, `(n_pieces,)`."""
         return self._tgt[_start(self._tgt_ends, number) : self._tgt_ends[number]]
 
-    def pairs(self) -> Iterator[tuple[Ids, Ids]]:
+    def pairs(self) -> Iterator[tuple[list[int], list[int]]]:
         """Source and target ids of each pair."""
-        return ((self.src(number), self.tgt(number)) for number in range(len(self)))
+        for number in range(len(self)):
+            yield self.src(number).tolist(), self.tgt(number).tolist()
 
     def match(self, src_ids: Sequence[int], n_tags: int = 0) -> Nearest | None:
         """The pair whose source is most like this one; None if none is similar enough.
