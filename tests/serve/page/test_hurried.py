@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
-from tests.serve.page.conftest import SENTENCE, TRANSLATION, Open, require_key, wait_until
+from tests.serve.page.conftest import (
+    SENTENCE,
+    TRANSLATION,
+    Open,
+    require_key,
+    wait_until,
+    wait_until_settled,
+)
 from tests.serve.page.taught import PAIRS
 from tests.serve.page.test_translate import translated
 from tests.serve.page.test_words import call
@@ -159,6 +166,27 @@ def test_a_file_for_a_server_with_keys_asks_for_the_key(
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Try again").click()
     expect(page.get_by_role("link", name=re.compile("^Download notes"))).to_be_visible()
+    complaints.clear()
+
+
+@pytest.mark.parametrize("screen", ["attention", "steps", "decoding", "causes", "positions"])
+def test_a_screen_of_a_server_with_keys_asks_for_the_key(
+    open_page: Open, complaints: list[str], screen: str
+) -> None:
+    page = open_page(f"#/{screen}")
+    expect(page.locator("#inside .screen")).to_be_visible()
+    require_key(page, "**/api/v1/**")
+    if screen == "positions":
+        page.evaluate("location.hash = '#/positions?view=pieces'")
+    else:
+        page.get_by_label("Sentence to look into").fill(SENTENCE)
+        page.get_by_role("button", name="Look").click()
+    page.get_by_label("Key", exact=True).fill("secret")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Key", exact=True)).to_have_count(0)
+    expect(page.locator("#inside .screen")).to_be_visible()
+    wait_until_settled(page)
+    expect(page.locator("#inside")).not_to_contain_text("Invalid API key")
     complaints.clear()
 
 

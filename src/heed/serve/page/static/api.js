@@ -5,6 +5,9 @@ import { ofTab } from "./storage.js";
 const ROOT = "api/v1/";
 const KEY = "heed.key";
 
+/** An event of the window: the server refused a request that has no valid key. */
+export const KEY_WANTED = "heed-key-wanted";
+
 /** An answer that is an error: the server's own sentence. */
 export class ApiError extends Error {
   constructor(sentence, { status = 0, code = "", retryAfter = 0 } = {}) {
@@ -89,6 +92,7 @@ export async function request(path, options) {
   const headers = { ...options.headers, ...keyHeader() };
   const response = await received(fetch(ROOT + path, { ...options, headers }));
   if (response.ok) return response;
+  if (response.status === 401) dispatchEvent(new Event(KEY_WANTED));
   throw errorOf(response.status, await response.text(), response.headers.get("Retry-After"));
 }
 

@@ -1,7 +1,7 @@
 // The error banner: the server's sentence, and what can be done about it.
 
-import { setKey } from "./api.js";
 import { byId, fill, icon, make } from "./element.js";
+import { keyForm } from "./key.js";
 import { session, start, translate } from "./session.js";
 
 const banner = byId("banner");
@@ -27,7 +27,7 @@ function draw({ error }) {
     icon("warn"),
     make("p", {}, error.message),
     wantsKey
-      ? keyForm()
+      ? keyForm(retry)
       : make("button", { type: "button", class: "button", onclick: retry }, "Try again"),
     close,
   );
@@ -36,19 +36,3 @@ function draw({ error }) {
 }
 
 const retry = () => (session.languages.length ? translate() : start());
-
-function keyForm() {
-  const input = make("input", {
-    type: "password",
-    "aria-label": "Key",
-    placeholder: "Key",
-    autocomplete: "off",
-  });
-  const form = make("form", {}, input, make("button", { class: "button" }, "Use it"));
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    setKey(input.value.trim());
-    retry();
-  });
-  return form;
-}

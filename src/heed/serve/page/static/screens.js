@@ -1,6 +1,8 @@
 // The screens besides the translator, each a module that is loaded when it is first opened.
 
+import { KEY_WANTED } from "./api.js";
 import { byId, make } from "./element.js";
+import { keyForm } from "./key.js";
 import { addressOf, onRoute, setParams } from "./route.js";
 import { ofTab } from "./storage.js";
 
@@ -34,6 +36,7 @@ export function showScreens() {
   }
   if (models === "off" || only) links.delete("translate");
   nav.replaceChildren(...links.values());
+  addEventListener(KEY_WANTED, askForKey);
   onRoute(({ screen, params }) => {
     if (params.token) return takeToken(params.token);
     const name = links.has(screen) ? screen : links.keys().next().value;
@@ -81,15 +84,26 @@ async function open(name, params) {
   const { module, root } = opened[name];
   if (current !== name || !module) return; // another one was opened meanwhile
   apply(name);
-  if (byId("inside").firstElementChild !== root) byId("inside").replaceChildren(root);
+  if (root.parentElement !== byId("inside")) byId("inside").replaceChildren(root);
   module.show(root, params);
+}
+
+const reload = () => location.reload();
+
+/** Ask for a key above the screen; the translator asks in a banner of its own. */
+function askForKey() {
+  const inside = byId("inside");
+  if (current === "translate" || inside.querySelector(".banner")) return;
+  const sentence = "This server answers only requests with a key.";
+  inside.prepend(
+    make("div", { class: "banner", role: "alert" }, make("p", {}, sentence), keyForm(reload)),
+  );
 }
 
 /** Say that the files of a screen did not come. A module that failed once is not asked for again. */
 function fail(name) {
   delete opened[name];
   if (current !== name) return;
-  const reload = () => location.reload();
   const sentence = "The files of this screen did not come. Check that the server runs.";
   byId("inside").replaceChildren(
     make(
