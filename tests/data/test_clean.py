@@ -88,6 +88,13 @@ def test_the_length_ratio_is_judged_by_what_is_usual_in_the_corpus() -> None:
     assert rule(Pair("字" * 60, "short")) == "length_ratio"
 
 
+def test_each_direction_has_a_usual_length_ratio_of_its_own() -> None:
+    rule = length_ratio(3.0)
+    for number in range(200):
+        assert rule(Pair("a sentence of usual length", "字" * 7, number, "", "en", "zh")) is None
+    assert rule(Pair("字" * 7, "a sentence of usual length", 1, "", "zh", "en")) is None
+
+
 def test_a_rule_of_the_caller_comes_before_duplicates_are_remembered() -> None:
     kept, report = run(
         ("a", "b"), ("a", "b"), extra_rules=[lambda pair: "in_dev" if pair.src == "a" else None]

@@ -303,14 +303,16 @@ def as_one(kind: type[Any], name: str) -> Decorator:
     """Pass the flags that are fields of the dataclass `kind` to a command as one argument.
 
     Args:
-        kind: the dataclass; its fields have the names of the flags' parameters.
+        kind: the dataclass; its fields have the names of the flags' parameters. A field without a
+            flag keeps its default.
         name: the argument's name.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def call(*args: Any, **flags: Any) -> Any:
-            group = kind(**{field.name: flags.pop(field.name) for field in fields(kind)})
+            given = [field.name for field in fields(kind) if field.name in flags]
+            group = kind(**{each: flags.pop(each) for each in given})
             return function(*args, **{name: group}, **flags)
 
         return call

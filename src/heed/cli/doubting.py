@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from heed.cli.command import Decorator, Session, as_one, command, options
-from heed.cli.models import ModelFlags, load_translator, model_options, require_one_model
+from heed.cli.models import ModelFlags, find_model, load_translator, one_model_options
 from heed.cli.runs import held_if_run
 from heed.cli.streams import json_row, open_output
 from heed.cli.terminal import echo
@@ -70,13 +70,13 @@ def doubt_options(on_doubt: tuple[str, ...], about: str) -> Decorator:
             doubt_option(
                 "--second-search/--no-second-search",
                 bool,
-                "Search again for a doubtful line; default: after heed calibrate.",
+                "Search again for a doubtful line; default: if the model is calibrated.",
                 default=None,
             ),
             doubt_option(
                 "--report report_path",
                 str,
-                "Also write all doubtful lines as JSON.",
+                "Also write what is doubtful to this file, as JSON.",
                 metavar="FILE",
             ),
             doubt_option("--on-doubt", on_doubt, about, default="keep"),
@@ -172,7 +172,7 @@ class Doubtful:
 @click.argument("tgt", required=False)
 @option("--dry-run", bool, "Only measure; store nothing.")
 @option("--json as_json", bool, "Print JSON.")
-@model_options
+@one_model_options
 @click.pass_obj
 def calibrate(
     session: Session,
@@ -197,7 +197,7 @@ def calibrate(
 
     if src is not None and tgt is None:
         raise UsageError("missing argument 'TGT': the translations of SRC.")
-    folder = require_one_model(opening)
+    folder = find_model(opening.model)
     translator, target_lang = load_translator(session, opening)
     if src is None or tgt is None:
         pairs = development_pairs(folder, translator, target_lang)

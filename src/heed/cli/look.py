@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from heed.cli.command import Session, Text, as_one, command, naming_flags, options
-from heed.cli.models import ModelFlags, load_translator, model_options, require_one_model
+from heed.cli.models import (
+    ModelFlags,
+    find_model,
+    load_translator,
+    model_options,
+    one_model_options,
+)
 from heed.cli.runs import held_if_run
 from heed.cli.terminal import echo, visible
 from heed.errors import UsageError
@@ -140,7 +146,7 @@ def align(
 @option("--gold", str, "Manual alignments, 0-0 1?2 … or in NAACL format.", metavar="FILE")
 @option("--dry-run", bool, "Only measure; store nothing.")
 @option("--json as_json", bool, "Print JSON.")
-@model_options
+@one_model_options
 @click.pass_obj
 def choose_heads(
     session: Session,
@@ -168,7 +174,7 @@ def choose_heads(
 
     if src is not None and tgt is None:
         raise UsageError("missing argument 'TGT': the translations of SRC.")
-    folder = require_one_model(opening)
+    folder = find_model(opening.model)
     translator, target_lang = load_translator(session, opening)
     if src is None or tgt is None:
         sources, targets = held_out(folder, translator, target_lang)

@@ -6,7 +6,7 @@ A model is a folder. One under `HEED_HOME/models` can be named without its path.
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, Threads, as_one, command, long_flag, options
+from heed.cli.command import Decorator, Session, Threads, as_one, command, long_flag, options
 from heed.cli.terminal import echo, visible
 from heed.disk.home import home
 from heed.errors import ConfigError, FormatError, RunError, UsageError
@@ -36,7 +36,7 @@ dtype_option = option("--dtype", DTYPES, "Number type to compute in.", default="
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFlags:
-    """The values of `model_options`.
+    """The values of `model_options`, or of `one_model_options`.
 
     Attributes:
         model: folder or name; None = not given.
@@ -51,7 +51,7 @@ class ModelFlags:
     """
 
     model: str | None
-    beside: tuple[str, ...]
+    beside: tuple[str, ...] = ()
     source_lang: str | None
     target_lang: str | None
     runtime: str
@@ -66,47 +66,61 @@ class ModelFlags:
         return " + ".join([self.model or "model", *self.beside])
 
 
-def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of every command that loads a model; they arrive as argument `opening`."""
-    for decorate in (
-        as_one(ModelFlags, "opening"),
-        threads_option,
-        device_option,
-        option(
-            "--shortlist/--no-shortlist",
-            bool,
-            "Restrict target pieces to the model's shortlist, if it has one.",
-            default=True,
-        ),
-        dtype_option,
-        option(
-            "--runtime",
-            RUNTIMES,
-            "engine = heed's own, for CPUs; torch; auto = the faster one.",
-            default="auto",
-        ),
-        option("-t --target-lang --to-lang", str, "Target language.", metavar="CODE"),
-        option(
-            "-s -f --source-lang --from-lang",
-            str,
-            "Source language; the model must support it.",
-            metavar="CODE",
-        ),
-        option(
-            "--with beside",
-            str,
-            "Another model, which translates together with it; may be given several times.",
-            multiple=True,
-            metavar="MODEL",
-        ),
-        option(
-            "-m --model",
-            str,
-            "Model or run folder, or an installed model's name; default: $HEED_MODEL.",
-            metavar="DIR|NAME",
-            envvar=["HEED_MODEL"],
-        ),
-    ):
+Command = Callable[..., Any]
+
+_ONE_MODEL = (
+    as_one(ModelFlags, "opening"),
+    threads_option,
+    device_option,
+    option(
+        "--shortlist/--no-shortlist",
+        bool,
+        "Restrict target pieces to the model's shortlist, if it has one.",
+        default=True,
+    ),
+    dtype_option,
+    option(
+        "--runtime",
+        RUNTIMES,
+        "engine = heed's own, for CPUs; torch; auto = the faster one.",
+        default="auto",
+    ),
+    option("-t --target-lang --to-lang", str, "Target language.", metavar="CODE"),
+    option(
+        "-s -f --source-lang --from-lang",
+        str,
+        "Source language; the model must support it.",
+        metavar="CODE",
+    ),
+)
+_WITH = option(
+    "--with beside",
+    str,
+    "Another model, which translates together with it; may be given several times.",
+    multiple=True,
+    metavar="MODEL",
+)
+_MODEL = option(
+    "-m --model",
+    str,
+    "Model or run folder, or an installed model's name; default: $HEED_MODEL.",
+    metavar="DIR|NAME",
+    envvar=["HEED_MODEL"],
+)
+
+
+def model_options(function: Command) -> Command:
+    """Add the options of a command that loads models; they arrive as argument `opening`."""
+    return _decorated(function, (*_ONE_MODEL, _WITH, _MODEL))
+
+
+def one_model_options(function: Command) -> Command:
+    """Add the options of a command that stores something in the model that it loads."""
+    return _decorated(function, (*_ONE_MODEL, _MODEL))
+
+
+def _decorated(function: Command, decorators: Iterable[Decorator]) -> Command:
+    for decorate in decorators:
         function = decorate(function)
     return function
 
@@ -149,18 +163,6 @@ def load_translator(session: Session, opening: ModelFlags) -> "tuple[Translator,
         if target_lang == asked:
             raise ConfigError(f"--source-lang and --target-lang are both {asked}.")
     return translator, target_lang
-
-
-def require_one_model(opening: ModelFlags) -> Path:
-    """The folder of the model of a command that stores something in it.
-
-    Raises:
-        UsageError: several models are named, or no model.
-        ConfigError: there is no such model.
-    """
-    if opening.beside:
-        raise UsageError("--with: this command stores its result in one model. Leave --with out.")
-    return find_model(opening.model)
 
 
 def checked_search(base: "DecodeOptions", given: dict[str, Any]) -> dict[str, Any]:
@@ -289,7 +291,9 @@ def show(name: str, as_json: bool) -> None:
             echo(f"{file.stat().st_size:>12,}  {file.name}")
 
 
-@command("verify", "Check that a model's files are whole.", examples="heed models verify run/")
+@command(
+    "verify", "Check a model's files against its checksums.", examples="heed models verify run/"
+)
 @click.argument("name")
 def verify(name: str) -> None:
     """Compare each file of a model with the size and SHA-256 in its manifest."""

@@ -178,23 +178,24 @@ def too_long(max_chars: int) -> Rule:
 
 
 def length_ratio(max_ratio: float) -> Rule:
-    """One side is much longer than its partner, compared with the pairs that came before.
+    """One side is much longer than its partner, compared with earlier pairs of its languages.
 
     A Chinese sentence has a third of the characters of its English translation, so the usual ratio
     is learned from the pairs that this rule has kept. Ten characters are added to both
     sides, because short sentences vary most: "Hi" and "Guten Tag" are fine.
     """
-    src_chars = tgt_chars = 1000  # for the first dozens of pairs the usual ratio is taken to be 1:1
+    n_chars: dict[tuple[str, str], tuple[int, int]] = {}
 
     def rule(pair: Pair) -> str | None:
-        nonlocal src_chars, tgt_chars
+        languages = pair.source_lang, pair.target_lang
+        # For the first dozens of pairs the usual ratio is taken to be 1:1.
+        src_chars, tgt_chars = n_chars.get(languages, (1000, 1000))
         usual = (tgt_chars / src_chars) ** 0.5
         src = len(pair.src) * usual + 10
         tgt = len(pair.tgt) / usual + 10
         if max(src, tgt) > max_ratio * min(src, tgt):
             return "length_ratio"
-        src_chars += len(pair.src)
-        tgt_chars += len(pair.tgt)
+        n_chars[languages] = src_chars + len(pair.src), tgt_chars + len(pair.tgt)
         return None
 
     return rule

@@ -6,16 +6,21 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
 
+from heed.data.corpus import Corpus, DataConfig
+from heed.data.prepare import prepare
 from heed.errors import ConfigError
+from heed.text.vocab import TokenizerConfig
 from heed.train.recipe import choose, recipe
 from heed.train.recipe.asked import Asked
 from heed.train.recipe.choose import choose_size
 from heed.train.recipe.cost import UNKNOWN, Facts
-from heed.train.recipe.recipe import Recipe, max_source_tokens
+from heed.train.recipe.recipe import Recipe, draft, max_source_tokens
+from heed.train.recipe.settings import settle
 from heed.translate.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
 
 
@@ -157,9 +162,13 @@ def test_fewer_pairs_are_disturbed_in_a_short_run() -> None:
         (5_000, 3_000, {}, True),
         (5_000, 100, {}, False),
         (500, 3_000, {}, False),
+        (10_000, 6_000, {}, True),
+        (13_000, 8_000, {}, False),
         (30_000, 3_000, {}, False),
         (5_000, 3_000, {"training": {"parent": "run"}}, False),
         (5_000, 3_000, {"task": "lm"}, False),
+        (10_000, 3_000, {"data": {"both_directions": True}}, True),
+        (1_600, 3_000, {"data": {"both_directions": True}}, False),
         (5_000, 3_000, {"data": {"recombine": 0.0}}, False),
     ],
 )
@@ -268,6 +277,27 @@ def test_special_ids_are_those_of_the_vocabulary_that_is_taken_over() -> None:
     assert resolve({**asked, "model": {}}, other).model.eos_id == 2
     with pytest.raises(ConfigError, match=r"model\.bos_id .* where it is 2, but is set to 1"):
         resolve(asked, replace(UNKNOWN, is_guess=False))
+
+
+@pytest.mark.parametrize("is_joint", [True, False])
+def test_pieces_that_are_taken_over_decide_their_kind_and_what_is_shared(
+    small_corpus: Corpus, tmp_path: Path, is_joint: bool
+) -> None:
+    own = TokenizerConfig(kind="char", joint=is_joint, vocab_size=300)
+    folder = tmp_path / "data"
+    data = prepare(small_corpus, folder, config=DataConfig(), tokenizer=own, seed=1)
+    assert data.src_vocab.size == data.tgt_vocab.size
+    asked = Asked({"tokenizer": {"vocab_from": str(folder)}})
+    recipe = settle(tmp_path, asked, data, lambda: 30.0, {})
+    assert (recipe.tokenizer.kind, recipe.tokenizer.joint) == ("char", is_joint)
+    assert recipe.model.tied == ("three-way" if is_joint else "output")
+    draft(asked.plus("tokenizer.kind", "char"))
+    for name, wrong in (("kind", "bpe"), ("joint", not is_joint)):
+        with pytest.raises(ConfigError, match=rf"tokenizer\.{name} cannot be .* of .*data, where"):
+            draft(asked.plus(f"tokenizer.{name}", wrong))
+    if not is_joint:
+        with pytest.raises(ConfigError, match="needs one vocabulary .*, but .*data has two"):
+            draft(asked.plus("data.both_directions", True))
 
 
 def test_all_mistakes_of_a_recipe_are_told_at_once_also_where_sections_are_no_sections() -> None:

@@ -20,7 +20,7 @@ class Facts:
     Attributes:
         src_vocab_size: pieces of the source vocabulary.
         tgt_vocab_size: pieces of the target vocabulary.
-        n_pairs: training pairs.
+        n_pairs: training pairs; in both directions each counts twice.
         n_src_tokens: source tokens of one epoch.
         n_tgt_tokens: target tokens of one epoch.
         gflops: billions of float32 operations a second in large matrix products, all threads.

@@ -13,13 +13,15 @@ from typing import Any, get_type_hints
 
 from heed.config import build_config, read_toml
 from heed.data.corpus import DataConfig, TextConfig
+from heed.data.vocabularies import take_over_vocabs
 from heed.decode.options import DecodeOptions, require_storable
 from heed.errors import ConfigError
 from heed.machine.device import has_gpu
 from heed.machine.memory import spare_host_memory
 from heed.model.config import PRESETS, AnyConfig
 from heed.model.families import FAMILIES, Family, stored_shapes
-from heed.text.vocab import TokenizerConfig
+from heed.text.extend import kind_of
+from heed.text.vocab import TokenizerConfig, Vocab
 from heed.train.recipe.asked import Asked, TaskName, merge
 from heed.train.recipe.choose import choose, family_of, is_preset
 from heed.train.recipe.cost import UNKNOWN, Facts
@@ -99,9 +101,13 @@ def draft(asked: Asked) -> Draft:
 
     Raises:
         ConfigError: an unknown key, an impossible value, or a model larger than the memory.
+        FormatError: the vocabulary to take over cannot be read.
     """
     recipe = resolve(asked)
     training = recipe.training
+    if recipe.tokenizer.vocab_from and not training.parent:
+        vocabs = take_over_vocabs(recipe.tokenizer.vocab_from)
+        _require_own_pieces(asked, facts_of_pieces(*vocabs))
     return Draft(
         task=recipe.task,
         data=recipe.data,
@@ -114,6 +120,27 @@ def draft(asked: Asked) -> Draft:
         first_embeddings=training.first_embeddings,
         parent=training.parent,
     )
+
+
+def facts_of_pieces(src_vocab: Vocab, tgt_vocab: Vocab) -> dict[str, Any]:
+    """The settings of a tokenizer that can be read off its vocabularies."""
+    return {"kind": kind_of(src_vocab), "joint": src_vocab is tgt_vocab}
+
+
+def _require_own_pieces(asked: Asked, found: Mapping[str, Any]) -> None:
+    """Refuse settings that contradict the vocabularies that are taken over."""
+    section = asked.section("tokenizer")
+    for key, value in found.items():
+        if section.get(key, value) != value:
+            raise ConfigError(
+                f"tokenizer.{key} cannot be {section[key]} with the pieces of "
+                f"{section['vocab_from']}, where it is {value}. Leave it out."
+            )
+    if asked.get("data.both_directions") and not found["joint"]:
+        raise ConfigError(
+            "data.both_directions needs one vocabulary for both languages, but "
+            f"{section['vocab_from']} has two."
+        )
 
 
 def resolve(asked: Asked, facts: Facts = UNKNOWN) -> Recipe:

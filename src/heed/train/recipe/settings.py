@@ -18,7 +18,13 @@ from heed.text.vocab import SPECIAL_IDS
 from heed.train.recipe.asked import Asked, merge
 from heed.train.recipe.cost import Facts
 from heed.train.recipe.files import ASKED_FILE, RECIPE_FILE, RESOLVED_FILE
-from heed.train.recipe.recipe import Recipe, build_recipe, load_recipe, resolve
+from heed.train.recipe.recipe import (
+    Recipe,
+    build_recipe,
+    facts_of_pieces,
+    load_recipe,
+    resolve,
+)
 
 MAY_CHANGE = {
     ("training", "time_s"),
@@ -73,6 +79,9 @@ def settle(
             gflops=gflops(),
             special_ids={key: getattr(data.tgt_vocab, key) for key in SPECIAL_IDS},
         )
+        if asked.get("tokenizer.vocab_from"):
+            pieces = facts_of_pieces(data.src_vocab, data.tgt_vocab)
+            inherited = merge(inherited, {"tokenizer": pieces})
         recipe = resolve(asked.over(inherited), facts)
     text = to_toml(recipe).encode()
     write_atomically(out / RESOLVED_FILE, text)
