@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.conftest import Run
 
 
 def test_next_word_shows_probabilities_from_large_to_small(
@@ -55,6 +56,16 @@ def test_text_of_any_locale_is_read_as_utf_8(call: Callable[..., Any], model: st
     code, _, err = call("next-word", "-m", model, "a", "--prefix", bad)
     assert code == 2
     assert "'--prefix': it is not valid UTF-8 (byte 6)" in err
+
+
+def test_json_is_the_same_in_every_locale(heed: Run, model: str) -> None:
+    asked = "next-word", "-m", model, "纽约是一座城市 😀", "--json"
+    expected, found = (
+        heed(*asked, env={"PYTHONIOENCODING": encoding}) for encoding in ("utf-8", "latin-1")
+    )
+    assert (found.returncode, found.stderr) == (0, expected.stderr)
+    assert json.loads(found.stdout) == json.loads(expected.stdout)
+    assert found.stdout.isascii() and not expected.stdout.isascii()
 
 
 def test_align_refuses_a_layer_that_is_not_there(call: Callable[..., Any], model: str) -> None:

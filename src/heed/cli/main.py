@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from heed import __version__
 from heed.cli.command import Option, Session
 from heed.cli.stopping import Stopped
-from heed.cli.terminal import echo, replace_closed_streams
+from heed.cli.terminal import echo, replace_closed_streams, write_any_character
 from heed.errors import FULL_DISK, HeedError, MissingExtraError, WorkerError
 from heed.machine.threads import process_rank
 
@@ -156,6 +156,7 @@ def heed() -> None:
 def main() -> None:
     """The program's entry point; never returns."""
     replace_closed_streams()
+    write_any_character()
     if instruction := os.environ.get(COMPLETION_VARIABLE):
         from click.shell_completion import shell_complete
 

@@ -4,7 +4,9 @@ Every command writes messages through `echo` and data through `LineWriter` (`str
 escapes only output to a terminal.
 """
 
+import codecs
 import io
+import json
 import os
 import sys
 from typing import Any, NoReturn
@@ -95,3 +97,18 @@ def replace_closed_streams() -> None:
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
+
+
+def write_any_character() -> None:
+    r"""Let standard output escape what its encoding lacks as JSON does: `▁` is `\u2581` in Latin-1.
+
+    So `--json` prints the same JSON in every locale. Lines of data are always UTF-8.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        codecs.register_error("json", _escaped)
+        sys.stdout.reconfigure(errors="json")
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
