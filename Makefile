@@ -2,19 +2,20 @@
 #
 #   make demo         install, then train a small translator on the built-in corpus (minutes)
 #   make test         install, then run the tests, a short training among them
-#   make check        format, lint, strict types, spelling, walls, names in docs
+#   make check        format, lint, strict types, spelling, imports between packages, names in docs
 #   make lint         the same without its tests, which are part of make test
 #   make docs         the documentation as a site, in site/; a broken link is an error
-#   make claims       docs/claims.md anew: which tests prove which claim
+#   make claims       write into docs/claims.md which tests prove which claim
 #   make package      the release: source archive and wheel, installed into an empty venv and used
 #   make reliability  slower tests: faults, kills, full disks, several processes
-#   make soak         the engine with sanitizers compiled into it: its tests, then any bytes; and
-#                     a server under many requests, with its memory watched
+#   make soak         the engine compiled with sanitizers: its tests, then make fuzz; and a server
+#                     under many requests, whose memory is measured
+#   make fuzz         random input for that engine, for FUZZ_SECONDS=300
 #   make learn        all slow tests, also tasks that must be learned to a stated score
-#   make format       let ruff mend what it can
+#   make format       let ruff fix what it can
 #
 # Another Python: make demo PYTHON=python3.13        Another place: make test VENV=/tmp/heed
-# Whatever index your pip knows is used. For the small CPU build of torch on Linux:
+# Packages come from the index that pip is set to. For the small CPU build of torch on Linux:
 # PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu make demo
 
 VENV ?= .venv
@@ -51,7 +52,7 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m pytest -p no:xdist -m slow tests/serve/test_soak.py
 	$(MAKE) fuzz
 
-# clang brings libFuzzer, which looks for bytes that go new ways; without it they come at random.
+# With clang, libFuzzer looks for inputs that reach new code; without it, inputs are random bytes.
 FUZZ_SECONDS ?= 300
 FUZZED = $(VENV)/libheed-fuzzed.so
 FUZZ_FLAGS = $(SANITIZE) -std=c++17 -pthread tests/engine/fuzz.cpp $(FUZZED) \
@@ -64,7 +65,7 @@ fuzz: $(BIN)/pip
 	  clang++ $(FUZZ_FLAGS) -fsanitize=fuzzer; \
 	  $(VENV)/fuzz -max_len=400 -len_control=0 -timeout=60 -max_total_time=$(FUZZ_SECONDS) \
 	    -verbosity=0 -print_final_stats=1 -artifact_prefix=$(VENV)/fuzzed- $(VENV)/fuzzed; \
-	else echo "There is no clang++ with libFuzzer here, so bytes come at random."; set -ex; \
+	else echo "There is no clang++ with libFuzzer here, so the inputs are random bytes."; set -ex; \
 	  $(BIN)/python hatch_build.py $(FUZZED) $(SANITIZE); \
 	  c++ $(FUZZ_FLAGS) -DHEED_RANDOM; \
 	  $(VENV)/fuzz $(FUZZ_SECONDS); \

@@ -178,12 +178,36 @@ def test_the_layer_and_heads_of_a_map_are_chosen(folder: str, call: Call) -> Non
     by_word = call(*given, "--words")[1].splitlines()
     assert len(by_word) == 1 + len(words_of(pieces)) <= len(drawn[0].splitlines())
     for more, words in (
-        (("--layer", "9"), "--layer must be below"),
+        (("--layer", "9"), "--layer must lie between -1 and 0, but is 9."),
+        (("--layer", "-3"), "--layer must lie between -1 and 0, but is -3."),
         (("--head", "99"), "--head must be below"),
     ):
         code, _, error = call(*given, *more)
         assert code == 2
         assert words in error
+
+
+@pytest.mark.parametrize(
+    ("changes", "use"),
+    [({"decoder_attention": "merged"}, "joint"), ({"family": "decoder"}, "decoder")],
+)
+def test_one_attention_to_both_sides_is_drawn_without_rows_of_padding(
+    changes: dict[str, Any],
+    use: str,
+    call: Call,
+    config_of: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    vocab, lines = train_vocab(SENTENCES * 5, size=300), ("A man\nTwo dogs play", "Hund\nMann im")
+    save_bundle(tmp_path / "m", random_bundle.bundle(vocab, config_of, **changes))
+    code, out, err = call("inspect", "-m", str(tmp_path / "m"), *lines, "--attention", use)
+    assert code == 0, err
+    drawn = re.split(r"^\d: .*\n", out, flags=re.MULTILINE)[1:]
+    for one, src, tgt in zip(drawn, *(text.split("\n") for text in lines), strict=True):
+        n_src, n_tgt = (1 + len(vocab.encode(text)) for text in (src, tgt))
+        rows = [line.split()[0] for line in one.splitlines()[1:]]
+        assert len(rows) == n_tgt + (n_src if use == "decoder" else 0)
+        assert "<pad>" not in rows
 
 
 @pytest.mark.parametrize(

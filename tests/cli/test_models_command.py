@@ -143,7 +143,7 @@ def test_a_wrong_name_gets_the_nearest_model_or_folder(installed: Path, tmp_path
     [
         (b"{", "is not valid JSON"),
         (b"[]", "must hold a JSON object"),
-        (None, "is missing"),
+        (None, "has no config.json, so it holds no model."),
         (b"[" * 100_000, "is not valid JSON: nested too deeply."),
         (b" " * (1 << 21), "has 2097152 bytes; the limit is 1048576."),
         ({"model": []}, "config.json: model must be an object, but is []."),
@@ -167,6 +167,16 @@ def test_a_damaged_config_is_told(
     code, _, err = call("models", "show", str(tmp_path))
     assert code == 1
     assert words in err
+
+
+def test_the_best_checkpoint_of_an_unfinished_run_is_shown(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    best = tmp_path / "run" / "checkpoints" / "best"
+    shutil.copytree(model, best)
+    code, out, err = call("models", "show", str(tmp_path / "run"))
+    assert code == 0, err
+    assert out.startswith(f"folder     {best}\nlanguages  en → de\n")
 
 
 def test_models_live_in_heed_home_or_the_xdg_folder(monkeypatch: pytest.MonkeyPatch) -> None:

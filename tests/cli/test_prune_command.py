@@ -3,14 +3,16 @@
 import csv
 import json
 import re
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from heed.bundle.bundle import load_bundle
+from heed.bundle.bundle import load_bundle, save_bundle
 from heed.data.corpus import Corpus
 from heed.train.recipe.asked import Asked
 from heed.train.run.run import run_training
@@ -48,6 +50,20 @@ def test_a_translator_gets_smaller_and_is_compared(call: Call, run: Path, tmp_pa
     shape = load_bundle(out).config.to_dict()
     assert [shape[key] for key in ("n_heads", "d_k", "d_v", "d_ff")] == [1, 8, 8, 16]
     assert (out / "model.safetensors").stat().st_size < (run / "model.safetensors").stat().st_size
+
+
+def test_a_translator_is_compared_where_the_tokenizer_of_its_language_is_missing(
+    call: Call, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command has no --tokenize, so BLEU counts characters then, as in training."""
+    monkeypatch.setitem(sys.modules, "MeCab", None)
+    monkeypatch.delitem(sys.modules, "sacrebleu.tokenizers.tokenizer_ja_mecab", raising=False)
+    japanese, out = tmp_path / "japanese", str(tmp_path / "smaller")
+    save_bundle(japanese, replace(load_bundle(run), target_lang="ja"))
+    pairs = ("--src", str(run.parent / "small.de"), "--ref", str(run.parent / "small.xx"))
+    code, shown, err = call("prune", str(japanese), "--out", out, *pairs)
+    assert code == 0, err
+    assert "tok:char" in shown
 
 
 def test_every_command_opens_it(call: Call, run: Path, tmp_path: Path) -> None:

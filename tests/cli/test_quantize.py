@@ -2,6 +2,7 @@
 
 import resource
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -163,6 +164,21 @@ def test_the_cost_is_told_with_its_interval(
     assert "Translating 2 lines with float32" in err
     assert "difference, second minus first" in out
     assert out.count("chrF2") == 3
+
+
+def test_the_cost_is_told_where_the_tokenizer_of_the_language_is_missing(
+    call: Callable[..., Any], own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command has no --tokenize, so BLEU counts characters then, as in training."""
+    monkeypatch.setitem(sys.modules, "MeCab", None)
+    monkeypatch.delitem(sys.modules, "sacrebleu.tokenizers.tokenizer_ja_mecab", raising=False)
+    save_bundle(own, replace(load_bundle(own), target_lang="ja"))
+    (tmp_path / "src").write_text("A man.\n")
+    (tmp_path / "ref").write_text("男。\n", encoding="utf-8")
+    files = ("--src", str(tmp_path / "src"), "--ref", str(tmp_path / "ref"))
+    code, out, err = call("quantize", str(own), *files)
+    assert code == 0, err
+    assert "tok:char" in out
 
 
 def test_one_file_without_the_other_is_a_mistake(call: Callable[..., Any], own: Path) -> None:

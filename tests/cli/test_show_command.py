@@ -40,6 +40,31 @@ def test_a_word_is_written_out_at_its_index(call: Callable[..., Any]) -> None:
     assert rows[3][4] == "cos(4 / 10000^(2/512))"
 
 
+def test_a_word_has_the_index_at_which_a_model_reads_it(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    """A tag stands in front of a source where there are several languages, <s> of a target."""
+    several, flags = str(tmp_path / "several"), ("--text", "A bike.", "--word", ".")
+    save_bundle(several, replace(load_bundle(model), target_langs=("de", "zh")))
+    for folder, side, first in (
+        (model, "source", []),
+        (several, "source", ["<2de>"]),
+        (several, "target", ["<s>"]),
+    ):
+        code, out, err = call("show", "positions", "-m", folder, "--side", side, *flags)
+        bundle = load_bundle(folder)
+        pieces = [*first, *bundle.src_vocab.pieces(bundle.src_vocab.encode("A bike."))]
+        index = len(pieces) - 1
+        assert code == 0
+        assert f".: index {index} among {' '.join(pieces)}, counted from 0.\n" in err
+        assert f"sin({index} / 10000^(0/16))" in out
+
+
+def test_rows_that_are_left_out_are_told(call: Callable[..., Any]) -> None:
+    assert "Rows: one in 22; columns: all." in call("show", "positions", "--len", "2150")[1]
+    assert "Rows: every second;" in call("show", "positions", "--len", "200")[1]
+
+
 @pytest.mark.parametrize("flags", [(), ("--similarity",)])
 @pytest.mark.parametrize("suffix", ["svg", "png", "csv"])
 def test_a_table_is_written_as_a_file(
@@ -53,6 +78,18 @@ def test_a_table_is_written_as_a_file(
         rows = list(csv.reader(data.decode().splitlines()))
         assert len(rows) == 10
         assert float(rows[1][1]) == (8 if flags else 0)  # |PE|² = d/2; sin 0
+
+
+def test_rows_of_alibi_are_distances_and_its_similarity_is_a_mean(
+    call: Callable[..., Any], tmp_path: Path
+) -> None:
+    flags, path = ("show", "positions", "--kind", "alibi", "--dim", "4"), tmp_path / "table.csv"
+    assert call(*flags, "--out", str(path))[0] == 0
+    assert path.read_text().startswith("distance,0,1,2,3\n0,0,0,0,0\n1,-0.25,")
+    assert call(*flags, "--similarity", "--out", str(path))[0] == 0
+    assert path.read_text().startswith("position,0,1,2,")
+    title = "mean over heads of the terms of alibi positions: head h adds −m_h |i − j|"
+    assert call(*flags, "--similarity")[1].startswith(title)
 
 
 def test_wavelengths_go_from_2_pi_on(call: Callable[..., Any], tmp_path: Path) -> None:

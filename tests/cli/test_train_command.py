@@ -1,8 +1,12 @@
+import fcntl
 import io
 import json
 import os
+import pty
 import re
 import signal
+import struct
+import termios
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
@@ -488,7 +492,7 @@ EVENTS = [
         "environment": {"threads": 2, "processes": 1},
     },
     {"kind": "note", "text": "continuing from step 7"},
-    {"kind": "epoch", "epoch": 0, "batches": 9, "steps": 9, "batch_tokens": 500, "pad_share": 0.01},
+    {"kind": "epoch", "epoch": 0, "batch": 0, "batches": 9, "steps": 9, "pad_share": 0.01},
     {
         "kind": "step",
         "step": 8,
@@ -624,6 +628,26 @@ def test_a_terminal_gets_one_live_line_that_is_cleaned_up() -> None:
     assert "pad 1.0%" in shown
     assert re.search(r"\r +\r$", shown)
     assert "\x1b" not in shown
+
+
+def test_the_live_line_fits_its_terminal_while_standard_output_goes_elsewhere() -> None:
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 20, 0, 0))
+    with open(follower, "w", encoding="utf-8") as stream, open(leader, "rb", buffering=0) as screen:
+        display = Display("chrf", stream=stream)
+        display(prepare_event("reading the whole of a large corpus", 4000))
+        shown = screen.read(1000).decode()
+    assert max(map(len, shown.split("\r"))) == 19
+
+
+def test_a_run_goes_on_when_nobody_reads_its_progress() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", encoding="utf-8") as stream:
+        display = Display("chrf", stream=stream)
+        for event in EVENTS:
+            display(event)
+        display.close()
 
 
 def test_a_dumb_terminal_gets_the_lasting_lines_only(monkeypatch: pytest.MonkeyPatch) -> None:

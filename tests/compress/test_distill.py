@@ -1,5 +1,6 @@
 """What a student learns from: the teacher's words, kept, in time, and nothing else by accident."""
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from heed.compress.distill import (
 )
 from heed.data.corpus import Corpus, DataConfig
 from heed.data.prepared import open_prepared
-from heed.data.readers import ParallelFiles
+from heed.data.readers import Pair, ParallelFiles
 from heed.disk import portions
 from heed.disk.files import write_atomically
 from heed.errors import ConfigError, DataError, RunError
@@ -155,6 +156,16 @@ def test_a_student_learns_these_pairs_with_the_pieces_of_its_teacher(
     assert (out / "model.int8.safetensors").exists()
     distill.round_off(out)  # again, it is there
     assert distill.measure(load(out, device="cpu"), sources.dev)["chrf"] >= 0
+
+
+def test_a_teacher_is_measured_where_the_tokenizer_of_its_language_is_missing(
+    teacher: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Distilling must not stop because of it, as training does not."""
+    monkeypatch.setitem(sys.modules, "MeCab", None)
+    monkeypatch.delitem(sys.modules, "sacrebleu.tokenizers.tokenizer_ja_mecab", raising=False)
+    pairs = [Pair("hund", "犬", target_lang="ja")]
+    assert distill.measure(load(teacher, device="cpu"), pairs)["bleu"] >= 0
 
 
 def test_stopped_and_begun_again_nothing_is_translated_twice(

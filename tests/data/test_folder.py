@@ -53,6 +53,23 @@ def test_a_file_without_its_other_half_and_folders_inside_are_left_alone(tmp_pat
     assert str(found) == "to learn from: b.tsv; not used: a.en, a.fr"
 
 
+def test_of_a_file_and_its_compressed_copy_one_is_read(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, "law.en", "law.de", "law.en.gz", "law.de.gz")
+    folder_with(folder, "dev.tsv", "dev.tsv.zst", "news.en.gz", "news.de")
+    found = read_folder(folder, source_lang="en", target_lang="de")
+    assert names(found.train) == [("law.en", "law.de"), ("news.en.gz", "news.de")]
+    assert names(found.dev) == [("dev.tsv",)]
+    assert found.unused == ("dev.tsv.zst", "law.de.gz", "law.en.gz")
+
+
+def test_hidden_files_are_left_alone(tmp_path: Path) -> None:
+    """macOS puts a hidden file beside each file of an archive."""
+    folder = folder_with(tmp_path, "a.en", "a.de", "._a.en", "._a.de", "._b.tmx")
+    found = read_folder(folder, source_lang="en", target_lang="de")
+    assert names(found.train) == [("a.en", "a.de")]
+    assert found.unused == ()
+
+
 def test_the_order_in_which_a_disk_lists_files_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

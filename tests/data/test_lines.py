@@ -195,6 +195,17 @@ def test_a_packed_file_is_named_as_one(tmp_path: Path) -> None:
     assert list(read_lines(path)) == ["BZh is a word"]
 
 
+def test_a_missing_file_is_named_where_its_folder_cannot_be_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(folder: Path) -> list[str]:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr("os.listdir", refuse)
+    with pytest.raises(DataError, match=r"train\.enn does not exist\.$"):
+        require_file(tmp_path / "train.enn")
+
+
 def test_a_line_of_nul_characters_is_text(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(b"\0" * 100 + b"\na\0b\0")
     assert list(read_lines(tmp_path / "text")) == ["\0" * 100, "a\0b\0"]

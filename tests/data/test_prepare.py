@@ -24,7 +24,7 @@ from heed.data.running_text import prepare_text
 from heed.data.vocabularies import learn_vocabs
 from heed.demo import toy
 from heed.errors import ConfigError, DataError, FormatError, RunError
-from heed.text.vocab import TokenizerConfig, Vocab
+from heed.text.vocab import TokenizerConfig, Vocab, train_vocab
 
 # Characters keep the vocabulary instant; what is tested here does not depend on its kind.
 CHARS = TokenizerConfig(kind="char", vocab_size=400, character_coverage=1.0)
@@ -250,6 +250,21 @@ def test_a_large_corpus_gives_its_pieces_from_a_part_of_it_and_keeps_every_pair(
     assert 1200 < n_characters <= 1500
 
 
+@pytest.mark.parametrize("is_joint", [True, False])
+@pytest.mark.parametrize("has_words", [True, False])
+def test_pieces_of_spans_are_learned_where_a_side_has_nothing_else(
+    tmp_path: Path, is_joint: bool, has_words: bool
+) -> None:
+    """Numbers in reverse order: a usual first task, in which all text is protected spans."""
+    word = "reversed: " if has_words else ""
+    pairs = [(f"{word}{n} {n + 7} {n + 1}", f"{n + 1} {n + 7} {n}") for n in range(10, 70)]
+    tokenizer = TokenizerConfig(kind="char", joint=is_joint, slots=True)
+    data = run(tmp_path, [plain(tmp_path, pairs)], tokenizer=tokenizer)
+    assert sorted([*stored(data), *sides(data.dev)]) == sorted(pairs)
+    if not (is_joint and has_words):
+        assert {*"0123456789"} <= {*data.tgt_vocab.pieces(range(data.tgt_vocab.size))}
+
+
 def test_equal_arguments_give_equal_bytes_and_another_seed_another_dev_set(tmp_path: Path) -> None:
     part = plain(tmp_path, numbered(60))
     for out, seed in (("a", 1), ("b", 1), ("c", 2)):
@@ -412,6 +427,23 @@ def test_held_out_pairs_in_a_language_that_is_not_learned_are_refused(
     assert run(tmp_path, train, **{role: [good]})
     # A model of one language needs no names.
     assert run(tmp_path, train[:1], **{role: [bad]}, out="one")
+
+
+def test_a_model_of_several_languages_does_not_read_an_unknown_one(tmp_path: Path) -> None:
+    base = train_vocab(["a dog", "ein Hund"], size=400, languages=("de", "en"))
+    part = plain(tmp_path, numbered(30), source_lang="", target_lang="")
+    with pytest.raises(ConfigError, match=r"language, because the model has several \(de, en\)\."):
+        prepare(
+            Corpus(train=(part,)), tmp_path / "data",
+            config=DataConfig(), tokenizer=CHARS, seed=1, base=(base, base),
+        )  # fmt: skip
+
+
+def test_monolingual_text_does_not_come_from_standard_input(tmp_path: Path) -> None:
+    corpus = Corpus(train=(plain(tmp_path, numbered(30)),), mono=(Mono(file="-", language="de"),))
+    config = DataConfig(both_directions=True)
+    with pytest.raises(ConfigError, match=r"^standard input \(-\) can be given once, as a table"):
+        prepare(corpus, tmp_path / "data", config=config, tokenizer=CHARS, seed=1)
 
 
 def test_held_out_pairs_of_both_directions_are_in_the_two_languages(tmp_path: Path) -> None:

@@ -184,6 +184,14 @@ def test_a_header_of_languages_finds_those_that_are_asked_for(tmp_path: Path) ->
     assert texts(read_table(path, source_lang="en-GB", target_lang="de")) == [("yes", "ja")]
 
 
+def test_columns_named_after_both_languages_go_before_source_and_target(tmp_path: Path) -> None:
+    """Elsewhere `source` is the origin of a row."""
+    path = write(tmp_path / "c.tsv", ["source\tGerman\ten", "tatoeba\tja\tyes"])
+    assert texts(read_table(path, source_lang="en", target_lang="de")) == [("yes", "ja")]
+    path = write(tmp_path / "d.tsv", ["source\ttarget\tde", "yes\tja\tso"])
+    assert texts(read_table(path, source_lang="en", target_lang="de")) == [("yes", "ja")]
+
+
 @pytest.mark.parametrize("sign", [";", "\t"])
 def test_other_signs_may_part_the_cells_of_a_csv(tmp_path: Path, sign: str) -> None:
     lines = [f"en{sign}de", f"Well, you{sign}Nun, du", f'"a{sign}b, ""c"""{sign}1,5', f"{sign}"]

@@ -1,5 +1,6 @@
 """Standard input as a corpus: kept whole, told apart, refused in words when it is empty."""
 
+import gzip
 import io
 import tracemalloc
 from collections.abc import Callable
@@ -59,6 +60,15 @@ def test_a_terminal_is_told_what_to_do(given: Callable[..., Any], tmp_path: Path
     (tmp_path / "stdin.tsv").write_bytes(b"one\teins\n")
     with pytest.raises(DataError, match=r"continue with its earlier content: < .*stdin\.tsv"):
         keep_stdin(tmp_path / "stdin.tsv", is_kept=True)
+
+
+def test_packed_input_is_refused_by_its_own_name(given: Callable[..., Any], tmp_path: Path) -> None:
+    given(gzip.compress(b"a\tb\n"))
+    with pytest.raises(
+        DataError, match=r"^standard input must be text, .* packed with gzip\. .*: gzip -dc$"
+    ):
+        keep_stdin(tmp_path / "stdin.tsv", is_kept=False)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_closed_and_empty_input_leave_no_file(

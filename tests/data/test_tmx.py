@@ -52,6 +52,12 @@ def test_a_language_is_found_under_the_name_of_its_region(tmp_path: Path) -> Non
     assert next(read_units(path, "en_us", "de-DE"))[:2] == ("color", "Farbe")
 
 
+def test_a_variant_that_fits_one_language_better_is_not_taken_for_the_other(tmp_path: Path) -> None:
+    path = write(tmp_path, unit(pt_BR="trem", pt_PT="comboio"))
+    assert next(read_units(path, "pt", "pt-BR"))[:2] == ("comboio", "trem")
+    assert next(read_units(path, "pt-BR", "pt"))[:2] == ("trem", "comboio")
+
+
 def test_another_language_with_a_longer_code_is_not_taken(tmp_path: Path) -> None:
     path = write(tmp_path, unit(de="ja", enm="ye", en="yes"))
     assert next(read_units(path, "en", "de"))[:2] == ("yes", "ja")

@@ -134,6 +134,15 @@ def test_encrypted_archives_are_refused() -> None:
         open_archive("a.odt", bytes(data), "odt")
 
 
+@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_another_compression_is_refused(compression: int) -> None:
+    """The library of LZMA raises errors of its own for damaged data."""
+    data = archive({"content.xml": ODF}, compression)
+    words = f"content.xml has compression {compression}"
+    with pytest.raises(DataError, match=words):
+        open_archive("a.odt", data, "odt")
+
+
 def test_two_parts_of_one_name_are_refused() -> None:
     data = archive({"content.xml": ODF, "content.xmk": ODF}).replace(b"content.xmk", b"content.xml")
     with pytest.raises(DataError, match="two of its parts have the same name"):

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.documents.fakes import backwards, shouted
+from tests.documents.fakes import backwards, shouted, unchanged
 
 from heed.documents.assembly import Assembly
 from heed.documents.gettext import FIELD, split_po
@@ -66,6 +66,29 @@ def test_fields_come_back_once_in_any_order_of_words() -> None:
     assembly = split_po('msgid "a %1$s b {name} c %(n)d d"\nmsgstr ""')
     done = assembly.join(backwards(assembly.segments))
     assert done.endswith('msgstr "d c %(n)d b {name} a %1$s"\n')
+
+
+@pytest.mark.parametrize(
+    ("flags", "source", "expected"),
+    [
+        ("#, c-format\n", "a %s b %d c", "c b %2$d a %1$s"),
+        ("#, fuzzy, php-format\n", "a %s b %s c", "c b %2$s a %1$s"),
+        ("#, c-format\n", "a %5.2f b %-3d c", "c b %2$-3d a %1$5.2f"),
+        ("#, c-format\n", "a <b>%s</b> b <i>%d</i> c", "c b <i>%2$d</i> a <b>%1$s</b>"),
+        ("", "a %s b %d c", "c b %s a %d"),
+        ("#, python-format\n", "a %s b %d c", "c b %s a %d"),
+        ("#, no-c-format\n", "a %s b %d c", "c b %s a %d"),
+        ("#, c-format\n", "a %*d b %s c", "c b %*d a %s"),
+        ("#, c-format\n", "a %s b %% c", "c b %% a %s"),
+        ("#, c-format\n", "a %1 b %s c", "c b %s a %1"),
+    ],
+)
+def test_fields_that_are_filled_in_turn_stay_with_their_values(
+    flags: str, source: str, expected: str
+) -> None:
+    assembly = split_po(f'{flags}msgid "{source}"\nmsgstr ""\n')
+    assert assembly.join(backwards(assembly.segments)).endswith(f'msgstr "{expected}"\n')
+    assert assembly.join(unchanged(assembly.segments)).endswith(f'msgstr "{source}"\n')
 
 
 @given(st.lists(st.sampled_from(["%s", "%d", "{}", "{name}", "word", ".", "<b>", "</b>", "\\n"])))

@@ -11,7 +11,7 @@ from heed.translate.result import Translation
 
 PIECES = (
     "a |b|**|*|_|`|```|[|](|](x)|]|!|\n|\n\n|    |  |> |- |1. |# |<b>|</b>|<!--|-->|:|~~|\\|---"
-    "|===|\t|&amp;| {#a}|{:.a}"
+    "|===|\t|&amp;| {#a}|{:.a}|<div>|</p>|<pre>"
 )
 SOUP = st.lists(st.sampled_from([*PIECES.split("|"), "|", "|-|"]), max_size=16).map("".join)
 
@@ -168,9 +168,37 @@ def test_nothing_that_a_model_says_becomes_a_mark(said: str, written: str) -> No
     assert split_markdown("x").join([Translation(text=said)]) == written
 
 
+def test_nothing_is_a_mark_within_a_block_of_html() -> None:
+    page = "a *b*\n<div>\n5 * 3 [ ] c:\\x\n# &amp; <b>bold</b>\n</div>\n\n**a** * b\n"
+    assert texts(page) == ["a b", "5 * 3 [ ] c:\\x\n# & bold", "a * b"]
+    assert shout(page) == (
+        "A *B*\n<div>\n5 * 3 [ ] C:\\X\n# &amp; <b>BOLD</b>\n</div>\n\n**A** \\* B\n"
+    )
+    assert texts("<p>a\n<pre>\n\nb</pre>\nc") == ["a", "c"]
+    assert texts('- a\n  <p title="b">c</p>\n') == ["a", "c"]
+
+
 @pytest.mark.parametrize(
     "unit",
-    ["*", "**a", "[", "](", "`", "``a", "<a ", "<!--", "> ", "- ", "|", "a\n", "![", "\\", "_a"],
+    [
+        "*",
+        "**a",
+        "[",
+        "](",
+        "`",
+        "``a",
+        "<a ",
+        "](<a",
+        "](a (b",
+        "<!--",
+        "> ",
+        "- ",
+        "|",
+        "a\n",
+        "![",
+        "\\",
+        "_a",
+    ],
 )
 def test_hostile_files_take_one_pass(unit: str) -> None:
     require_one_pass(unit * (50_000 // len(unit)))

@@ -1,5 +1,6 @@
 """Spans of Markdown as tokens."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,11 @@ def test_marks_of_emphasis_and_links_come_in_nested_pairs(text: str) -> None:
 
 def test_emphasis_begins_before_a_word_and_ends_behind_one() -> None:
     assert spans("**a b**") == [("open", "**"), ("text", "a b"), ("close", "**")]
+    assert spans("**a *b***")[-2:] == [("close", "*"), ("close", "**")]
+    assert spans("*a **b***")[-2:] == [("close", "**"), ("close", "*")]
+    assert spans("***a** b*")[:2] == [("open", "*"), ("open", "**")]
+    assert spans("___a_ b__")[:2] == [("open", "__"), ("open", "_")]
+    assert spans("***a** b")[:2] == [("text", "*"), ("open", "**")]
     assert {kind for kind, _ in spans("2 * 3 * 4")} == {"text"}
     assert {kind for kind, _ in spans("a_b_c")} == {"text"}
 
@@ -58,6 +64,13 @@ def test_links_images_code_and_addresses() -> None:
         ("text", " "),
         ("kept", "[^n]"),
     ]
+
+
+@pytest.mark.parametrize(
+    "end", ["](<b c.md>)", '](<b c.md> "t")', "](<b (c>)", "](b (a title))", "](a<b)", "](<b)"]
+)
+def test_targets_of_links_may_have_blanks_and_titles(end: str) -> None:
+    assert spans(f"[a{end}") == [("open", "["), ("text", "a"), ("close", end)]
 
 
 def test_an_address_as_the_text_of_a_link_ends_with_it() -> None:

@@ -251,6 +251,12 @@ def test_long_code_is_hidden_from_the_model_and_stands_apart_from_words() -> Non
     )
 
 
+def test_blanks_beside_hidden_code_are_outside_of_the_tags_around_it() -> None:
+    code = "<b><code>x = a long line of code</code></b>"
+    markup = parse_markup(f"see {code} and {code} now")
+    assert markup.join(backwards(markup.segments)) == f"now and {code} see {code}"
+
+
 def test_the_mark_of_a_footnote_stays_behind_its_word() -> None:
     markup = parse_markup("a lake<sup><a href='#1'>[1]</a></sup> here")
     assert texts(markup) == ["a lake here"]

@@ -293,6 +293,8 @@ def test_a_training_counts_characters_where_words_cannot_be_cut(
     assert reading_here("ja") == Reading(target_lang="ja", tokenize="char")
     assert reading_here("de") == Reading(target_lang="de")
     assert reading_here("zh").tokenizer == "zh"
+    assert reading_here("zh", "zh").tokenizer == "zh"
+    assert reading_here("zh", "de") == Reading()
 
 
 def test_without_sacrebleu_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

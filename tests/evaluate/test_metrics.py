@@ -97,6 +97,11 @@ def test_a_system_does_not_differ_from_itself() -> None:
     assert (found.value, found.low, found.high, found.p_value) == (0, 0, 0, 1)
 
 
+def test_a_single_sentence_shows_no_significant_difference() -> None:
+    found = compare(["a b"], ["c d"], [["c d"]], metrics=["wer"], resamples=50)["wer"]
+    assert (found.value, found.p_value) == (-100, 1)
+
+
 def test_two_systems_of_one_quality_do_not_differ_significantly() -> None:
     other = spoil(REFERENCE, 0.1, seed=3)
     assert compare(GOOD, other, [REFERENCE], metrics=["bleu"])["bleu"].p_value > 0.05

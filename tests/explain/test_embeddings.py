@@ -113,6 +113,14 @@ def test_a_model_without_encoder_layers_has_no_states_of_its_source(
         trajectories(tensors, list("abc"), side="src")
 
 
+def test_vectors_of_one_number_lie_on_the_first_axis() -> None:
+    """`heed vectors train --size 1` writes such vectors."""
+    words = WordVectors(("a", "b", "c"), np.array([[1], [2], [6]], np.float32))
+    np.testing.assert_allclose(map_of_words(words).points, [[-2, 0], [-1, 0], [3, 0]])
+    states = {name: np.array([[1], [3]], np.float32) for name in ("embed_src.sum", "encoder.0.out")}
+    assert trajectories(states, ["a", "b"]).points.shape == (2, 2, 2)
+
+
 def test_one_vector_has_no_map() -> None:
     with pytest.raises(DataError, match=r"must have two vectors or more, but the array is \(1, 4"):
         principal_components(np.ones((1, 4), np.float32))

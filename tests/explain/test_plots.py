@@ -101,6 +101,21 @@ def test_the_end_of_the_training_is_marked_where_it_is_in_the_table() -> None:
     assert not plots.position_heatmap(values, trained_len=10).axes[0].lines
 
 
+def test_tables_of_distances_begin_at_their_first_one_and_name_their_axes() -> None:
+    labels = "distance", "head"
+    axes: Any = plots.position_heatmap(np.eye(5), first=-2, labels=labels).axes[0]
+    assert (axes.get_ylabel(), axes.get_xlabel(), axes.get_ylim()) == (*labels, (2.5, -2.5))
+    axes = plots.similarity_matrix(np.eye(5), first=-2, axis_label="distance").axes[0]
+    assert {axes.get_ylabel(), axes.get_xlabel()} == {"distance"}
+    assert (axes.get_xlim(), axes.get_ylim()) == ((-2.5, 2.5), (2.5, -2.5))
+
+
+def test_a_title_may_hold_the_name_of_a_folder_that_is_not_utf_8() -> None:
+    plot = plots.training_curves({}, title="pieces of run\udcff")
+    assert plot.get_suptitle() == "pieces of run\N{REPLACEMENT CHARACTER}"
+    assert plot._repr_png_().startswith(b"\x89PNG")
+
+
 def test_gradients_show_the_median_of_the_steps() -> None:
     axes: Any = plots.gradient_norms([[1, 10], [2, 20], [9, 90]], ["one", "two"]).axes[0]
     assert [bar.get_height() for bar in axes.patches] == [2, 20]

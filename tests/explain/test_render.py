@@ -52,6 +52,14 @@ def test_lines_stay_within_the_terminal(max_width: int) -> None:
     assert not any("\x1b" in line or "\t" in line for line in lines)
 
 
+def test_many_columns_stay_within_the_terminal_without_blanks_between_them() -> None:
+    columns, rows = ["▁a"] * 45, ["▁riding", "▁a"]
+    lines = heatmap([[0.5] * 45] * 2, rows, columns, palette=digits, max_width=80)
+    assert lines[1:] == ["▁riding " + "5" * 45, "     ▁a " + "5" * 45]
+    lines = heatmap([[0.5] * 70] * 2, rows, ["b"] * 70, palette=shades, max_width=80)
+    assert max(map(width_of, lines)) == 78
+
+
 def test_wide_characters_count_two_columns_and_marks_none() -> None:
     assert width_of("纽约") == 4
     assert width_of("e\u0301") == 1

@@ -36,6 +36,18 @@ def test_a_field_at_the_beginning_gets_no_capital() -> None:
     assert in_small_letters("x7 FILES FOUND", [(0, 2)]) == "x7 files found"
 
 
+def test_each_sentence_begins_with_a_capital() -> None:
+    assert in_small_letters('"A B! C, D. … (E F) G. ') == '"A b! C, d. … (E f) g. '
+
+
+@pytest.mark.parametrize("unit", [". ", "A. ", "AB "])
+def test_a_long_line_takes_one_pass(unit: str) -> None:
+    text = f"AB CD EF {unit * 100_000}"
+    small = in_small_letters(text)
+    assert small is not None
+    assert small.upper() == text
+
+
 def test_places_move_with_letters_that_become_two() -> None:
     assert in_capitals("Straße %s ß", [(7, 9)]) == ("STRASSE %s SS", [(8, 10)])
 

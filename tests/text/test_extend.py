@@ -3,7 +3,7 @@
 import pytest
 
 from heed.text.extend import control_id, extend_vocab, kind_of, new_spellings, with_controls
-from heed.text.vocab import Vocab, train_vocab
+from heed.text.vocab import Kind, Vocab, train_vocab
 
 OLD = ["the cat sees the dog", "a dog hears a cat", "the bird sings a song", "cats and dogs"] * 30
 NEW = ["the zyxwvuq dog, jabberwocky!", "a zyxwvuq jabberwocky a größe öl", "größe"] * 12
@@ -47,6 +47,16 @@ def test_unseen_characters_get_a_piece_but_in_a_vocabulary_of_words(vocab: Vocab
     wider = extend_vocab(vocab, NEW)
     has_piece = "ö" in wider.pieces(range(vocab.size, wider.size))
     assert has_piece == (kind_of(vocab) != "word")
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_no_new_piece_joins_chinese_characters(kind: Kind) -> None:
+    old = train_vocab(["the dog sees a house"] * 20, size=300, kind=kind)
+    new = extend_vocab(old, ["谢谢你的帮助。 housekeepers"] * 20)
+    added = new.pieces(range(old.size, new.size))
+    assert {*"谢你的帮助"} <= {*added}
+    assert "▁housekeepers" in added
+    assert not any("谢谢" in piece for piece in added)
 
 
 def test_rare_words_and_known_text_add_nothing(vocab: Vocab) -> None:

@@ -2,7 +2,10 @@
 
 import json
 import math
+import os
 import re
+import subprocess
+import sys
 import tracemalloc
 from typing import Any
 
@@ -105,6 +108,25 @@ def test_latin_letters_among_chinese_ones_are_copied_unless_they_are_known() -> 
     known = KnownWords.learn(lambda: pairs)
     assert known.scripts == ("han",)
     assert names(known, "Tom昨天看了Trondheim") == ["Trondheim"]
+
+
+def test_of_equally_frequent_letters_the_same_ones_are_kept_in_every_process() -> None:
+    """Chinese has far more letters than are kept, and Python's sets differ by process."""
+    code = (
+        "from heed.text.known import KnownWords;"
+        "lines = ['the ' + ''.join(map(chr, range(n, n + 7))) for n in range(0x4e00, 0x4f00, 7)];"
+        "print(KnownWords.learn(lambda: zip(lines, lines)).letters.encode())"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
 
 
 def test_it_is_written_and_read(known: KnownWords) -> None:

@@ -124,3 +124,12 @@ def test_corrections_stand_where_they_say(known: KnownWords, words: list[str]) -
         start, end = one.place
         assert text[start:end] == one.word
         assert not any(start < stop and begin < end for begin, stop in spans)
+
+
+def test_a_line_of_many_fields_takes_one_pass(known: KnownWords) -> None:
+    text = "hte man sees {x} " * 5000
+    spans = [(span.start, span.end) for span in find_spans(text, Rules.default())]
+    assert len(corrections(known, text, spans)) == 5000
+    small = in_usual_case(known, text, spans)
+    assert small is not None
+    assert with_usual_capitals(known, small, spans) == small

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heed.text.spans import spans_of
+from heed.text.spans import overlaps, spans_of
 from heed.text.vocab import Vocab, train_vocab
 
 
@@ -32,6 +32,17 @@ def vocab() -> Vocab:
 )
 def test_places_of_pieces(pieces: list[str], text: str, spans: list[tuple[int, int]]) -> None:
     assert spans_of(pieces, text) == spans
+
+
+@given(st.sets(st.integers(0, 12)), st.integers(0, 12), st.integers(0, 12))
+def test_a_stretch_overlaps_a_place_if_they_share_a_character(
+    ends: set[int], start: int, end: int
+) -> None:
+    edges = sorted(ends)
+    for places in (list(zip(edges[::2], edges[1::2], strict=False)), list(pairwise(edges))):
+        shared = {index for place in places for index in range(*place)} & {*range(start, end)}
+        if start < end:
+            assert overlaps(places, start, end) == bool(shared)
 
 
 @given(st.text(max_size=50))

@@ -204,6 +204,20 @@ def test_a_sample_depends_on_its_seed_and_on_nothing_else(
     assert {vocab.decode(ids) for ids in first} == {text}
 
 
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_random_choices_are_the_same_in_every_process(kind: Kind, monkeypatch: Any) -> None:
+    """Those of SentencePiece are not."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_vocab as t;"
+        "import heed.text.vocab; heed.text.vocab._MAX_SENTENCES = 150;"
+        f"vocab = t.train_vocab(t.sentences(), size=400, kind={kind!r});"
+        "print(vocab.hash, [vocab.sample('der Mann', alpha=0.3, seed=n) for n in range(9)])"
+    )
+    run = [sys.executable, "-c", code]
+    found = {subprocess.run(run, capture_output=True, check=True).stdout for _ in range(2)}
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize("kind", ["char", "word"])
 def test_what_can_be_cut_in_one_way_only_is_sampled_that_way(
     vocabs: dict[str, Vocab], kind: Kind
@@ -264,6 +278,15 @@ def test_no_piece_joins_chinese_characters_unless_it_may(kind: Kind) -> None:
             assert vocab.decode(vocab.sample(text, alpha=0.2, seed=1)) == text
     pieces = ["▁the", "▁dog", "▁", "城", "市"]
     assert apart.pieces(apart.encode("the dog 城市")) == pieces
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+@pytest.mark.parametrize("length", [900, 1900])
+def test_pieces_are_learned_from_long_chinese_lines_too(kind: Kind, length: int) -> None:
+    line = ("城市北京我在看书" * length)[:length]
+    vocab = train_vocab([line] * 5, size=400, kind=kind)
+    assert set(line) <= {*vocab.pieces(range(vocab.size))}
+    assert joined(vocab) == []
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])

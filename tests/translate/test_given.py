@@ -5,6 +5,7 @@ from tests.translate.test_protect import make_translator, slotted, vocab
 
 from heed.text.vocab import Vocab
 from heed.translate.given import read_letters, read_with_slots
+from heed.translate.given_spans import words_equal
 from heed.translate.translator import Translator
 
 __all__ = ["slotted", "vocab"]
@@ -32,6 +33,18 @@ def test_common_spans_are_slots_where_the_model_has_some(slotted: Translator) ->
 def test_a_model_without_slots_reads_letters(pair: tuple[str, str], vocab: Vocab) -> None:
     plain = make_translator(vocab, 0)
     assert read_with_slots(plain.reader, *pair, []) == read_letters(plain.reader, *pair, [])
+
+
+def test_a_word_is_not_found_within_a_longer_one_that_goes_on_with_a_vowel_sign() -> None:
+    assert words_equal("रामायण, राम", "राम") == [(8, 11)]
+    assert words_equal("कि, किताब", "कि") == [(0, 2)]
+
+
+def test_a_pair_too_long_to_be_read_has_only_doubts_about_its_texts(slotted: Translator) -> None:
+    src, tgt = "The dog sleeps in 2007. " * 300, "Zwei Hunde schlafen 2008. " * 300
+    (found,) = slotted.judged([src], [tgt])
+    assert (found.tokens, found.source_tokens, found.token_scores) == ([], [], [])
+    assert [doubt.kind for doubt in found.doubts] == ["numbers"]
 
 
 def test_places_of_doubts_are_those_of_the_text(slotted: Translator) -> None:

@@ -232,6 +232,9 @@ def test_formulas_are_those_of_the_options(tiny: Tiny) -> None:
     attention, network = "encoder.0.self_attention", "decoder.1.feed_forward"
     assert formula(f"{attention}.scores") == "S = Q Kᵀ / √d_k"
     assert formula(f"{attention}.scores", attention="unscaled") == "S = Q Kᵀ"
+    shaw = {"positions": "shaw"}
+    assert formula(f"{attention}.bias", **shaw) == "B = Q (a^K)ᵀ / √d_k"
+    assert formula(f"{attention}.bias", **shaw, attention="unscaled") == "B = Q (a^K)ᵀ"
     assert formula(f"{attention}.query") == "Q = X W^Q + b^Q"
     assert formula(f"{attention}.query", bias=False) == "Q = X W^Q"
     assert formula(f"{network}.activated") == "F = max(0, X W_1 + b_1)"

@@ -102,7 +102,8 @@ model_option = options("Model")
 @run_option(
     "--time",
     str,
-    "Wall-clock limit of the whole command, such as 30m or 2h.",
+    "Wall-clock limit of the whole command, such as 90s or 2h; default: 30m, or none with "
+    "--max-steps.",
     metavar="DURATION",
     callback=check_duration,
 )

@@ -22,11 +22,19 @@ from heed.machine.cpu import cpu_info
 PACKAGES = {
     "click": "always",
     "numpy": "always",
+    "regex": "always",
     "safetensors": "always",
     "sentencepiece": "always",
     "torch": "train",
     "sacrebleu": "train",
     "zstandard": "train",
+    "starlette": "serve",
+    "uvicorn": "serve",
+    "httptools": "serve",
+    "py3langid": "serve",
+    "python-multipart": "serve",
+    "prometheus-client": "serve",
+    "uvloop": "serve",
     "tensorboard": "tensorboard",
     "matplotlib": "plot",
 }
@@ -40,10 +48,11 @@ CPU_FLAGS = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_tile", "a
 def doctor() -> None:
     """Show versions, processor, threads and which optional parts are installed."""
     for name, value in facts():
-        echo(f"{name:<14} {value}")
+        echo(f"{name:<17} {value}")
     missing = sorted({extra for name, extra in PACKAGES.items() if not _version(name)})
     for extra in missing:
-        echo(f"For the missing part: pip install 'heed[{extra}]'", err=True)
+        what = "heed" if extra == "always" else f"'heed[{extra}]'"
+        echo(f"For the missing part: pip install {what}", err=True)
 
 
 def facts() -> Iterator[tuple[str, str]]:

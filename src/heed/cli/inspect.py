@@ -51,11 +51,11 @@ text_option = options("As text, without a page")
 @option(
     "-m --model models",
     str,
-    "Model or run folder, or an installed model's name; several times; default: $HEED_MODEL.",
+    "Model or run folder, or an installed model's name; may be repeated; default: $HEED_MODEL.",
     multiple=True,
     metavar="DIR|NAME",
 )
-@option("--screen", SCREENS, "Screen to open; default: training, while it runs.")
+@option("--screen", SCREENS, "Screen to open; default: training during a run, else attention.")
 @option("--port", click.IntRange(0, 65535), "Port of 127.0.0.1; 0 takes any free port.", default=0)
 @option("--open/--no-open open_browser", bool, "Open a browser.", default=True)
 @text_option("--training as_table", bool, "Print the state of the training of runs.")
@@ -103,9 +103,9 @@ def inspect(
     """Open a page that shows how a model translates TEXT: every tensor, probability and hypothesis.
 
     With TRANSLATION, all positions of that translation are computed in one pass. A TEXT of several
-    lines is read as one batch. A folder in place of TEXT is a model. The page answers only
-    programs of this machine, until Ctrl-C. Some views work in the terminal too, for every kind of
-    model. For run folders, the page also shows the training, during and after it.
+    lines is read as one batch. A folder in place of TEXT is a model. Only programs on this machine
+    can open the page; Ctrl-C ends it. Some views work in the terminal too, for every kind of model.
+    For run folders, the page also shows the training, during and after it.
     """
     session: Session = ctx.obj
     if text and not models and Path(text).is_dir():

@@ -272,7 +272,11 @@ def list_models(session: Session, as_json: bool) -> None:
 @output_option("--json as_json", bool, "Print the whole config.json.")
 def show(name: str, as_json: bool) -> None:
     """Describe one model: languages or task, shape, files and their sizes."""
+    from heed.bundle.find import CONFIG, find_model_folder
+
     folder = find_model(name)
+    if not (folder / CONFIG).is_file():  # of a run that goes on, the best checkpoint
+        folder = find_model_folder(folder)
     config = _config(folder)
     if as_json:
         echo(json.dumps(config, ensure_ascii=False, indent=2))

@@ -296,7 +296,7 @@ def _compare_translations(
 ) -> None:
     """Translate with both models; print the scores, their difference and its interval."""
     from heed.cli.evaluate import show
-    from heed.evaluate.counts import Reading
+    from heed.evaluate.counts import reading_here
     from heed.evaluate.report import report
     from heed.translate.translator import load
 
@@ -310,7 +310,7 @@ def _compare_translations(
         session.say(f"Translating {len(lines)} lines with {os.fspath(path)} …")
         systems[name] = [found.text for found in translator.translate_stream(lines)]
     references = [[pair.tgt for pair in pairs]]
-    reading = Reading(target_lang=target_lang)
+    reading = reading_here(*(pair.target_lang or target_lang for pair in pairs))
     show(session, report(systems, references, metrics=("bleu", "chrf"), reading=reading))
 
 

@@ -252,7 +252,7 @@ def _compare(
 ) -> None:
     """Translate with both weights; print the scores, their difference and its interval."""
     from heed.cli.evaluate import show
-    from heed.evaluate.counts import Reading
+    from heed.evaluate.counts import reading_here
     from heed.evaluate.report import report
     from heed.translate.translator import load
 
@@ -266,7 +266,7 @@ def _compare(
         target_lang = translator.target_lang
         session.say(f"Translating {len(lines)} lines with {name} …")
         systems[name] = [found.text for found in translator.translate_stream(lines)]
-    reading = Reading(target_lang=target_lang)
+    reading = reading_here(target_lang)
     show(session, report(systems, [references], metrics=("bleu", "chrf"), reading=reading))
 
 

@@ -46,7 +46,7 @@ def score(
     as_json: bool,
     opening: ModelFlags,
 ) -> None:
-    """Write log p(translation | source) for each pair, in natural logarithms, with the end of line.
+    """Write the natural logarithm of p(translation | source) for each pair, the end token included.
 
     A pair with more than 1,024 tokens on a side (or more than the model reads in one piece, if
     that is larger) is not scored: its line is nan, or in JSON null with the status "too_long".

@@ -104,7 +104,7 @@ class ServeGroup(CommandGroup):
     "--memory",
     str,
     "Translated pairs (.tsv, .csv, .tmx) to follow where a sentence is like one of them; with "
-    "several directions en:de=FILE; may be given several times.",
+    "several directions, write en:de=FILE; may be given several times.",
     multiple=True,
     metavar="FILE",
 )
@@ -158,7 +158,7 @@ def serve(
 
     Each flag and each setting can also come from the environment: HEED_SERVE_PORT,
     HEED_SERVE_LISTEN_GRACE_S. A flag overrides the environment, which overrides the file.
-    A variable holds one value; of a flag that may be repeated (HEED_SERVE_MODEL), one on each line.
+    A variable holds one value; for a flag that may be repeated (HEED_SERVE_MODEL), one a line.
     """
     if ctx.invoked_subcommand is not None:
         return

@@ -22,6 +22,7 @@ from heed.errors import DataError, UsageError
 from heed.explain.render import heatmap
 
 if TYPE_CHECKING:
+    from heed.bundle.bundle import Bundle
     from heed.explain.figures import Plot
     from heed.explain.positions import Floats, PositionTable, Side
 
@@ -83,7 +84,7 @@ class TableFlags:
 @table_option("--normalize", bool, "Without a model: divide each row by its length.")
 @option("--position", int, "Write out this position, term by term.")
 @option("--word", Text(), "Write out the position of this word of --text.")
-@option("--text", Text(), "A sentence; with a model, positions count its pieces.")
+@option("--text", Text(), "A sentence; with a model, positions count the pieces that it reads.")
 @option("--similarity", bool, "PE·PEᵀ instead of the table: how alike two positions are.")
 @option("--wavelengths", bool, "List the wavelength of each dimension.")
 @option(
@@ -118,11 +119,12 @@ def positions(
     table, tokens = _opened(flags, text)
     if word is not None:
         found = tables.tokens_with(word, tokens)
-        session.say(
-            f"{word}: index {found[0]} among {' '.join(tokens)}, counted from 0 "
-            f"({found[0] + 1} if <bos> comes first, as in a decoder's input)."
-        )
         position = found[0]
+        behind_bos = f" ({position + 1} if <bos> comes first, as in a decoder's input)"
+        session.say(
+            f"{word}: index {position} among {' '.join(tokens)}, counted from 0"
+            f"{behind_bos if flags.model is None else ''}."
+        )
     if position is not None:
         _write_out(table, position, out)
     elif wavelengths:
@@ -202,7 +204,7 @@ def _require_effect(typed: Mapping[str, str], *, has_model: bool) -> None:
 
 
 def _opened(flags: TableFlags, text: str | None) -> "tuple[PositionTable, list[str]]":
-    """The table, and the tokens of the text: pieces of the model, or words between blanks."""
+    """The table, and the tokens of the text: pieces that a model reads, or words."""
     from heed.explain.positions import model_positions, position_table
 
     if flags.model is None:
@@ -213,9 +215,22 @@ def _opened(flags: TableFlags, text: str | None) -> "tuple[PositionTable, list[s
     from heed.bundle.bundle import load_bundle
 
     bundle = load_bundle(find_model(flags.model), prefer_int8=True)
-    vocab = bundle.tgt_vocab if flags.side == "target" else bundle.src_vocab
-    tokens = vocab.pieces(vocab.encode(text)) if text else []
+    tokens = _pieces_read(bundle, text, flags.side) if text else []
     return model_positions(bundle, flags.length, side=flags.side), tokens
+
+
+def _pieces_read(bundle: "Bundle", text: str, side: "Side") -> list[str]:
+    """The pieces of a text in the order in which one side of a model reads them."""
+    from heed.text.normalize import normalize
+
+    is_target = side == "target" or bundle.task == "lm"
+    vocab = bundle.tgt_vocab if is_target else bundle.src_vocab
+    first = []
+    if is_target:
+        first = [vocab.bos_id]
+    elif languages := bundle.target_langs:
+        first = [vocab.language_id(bundle.target_lang or languages[0])]
+    return vocab.pieces([*first, *vocab.encode(normalize(text))])
 
 
 def _write_out(table: "PositionTable", position: int, out: str | None) -> None:
@@ -262,26 +277,36 @@ def _draw(table: "PositionTable", out: str | None, *, is_similarity: bool) -> No
     from heed.explain.positions import similarity
 
     values = similarity(table) if is_similarity else table.values
-    title = " ".join(filter(None, ["PE·PEᵀ of" if is_similarity else "", table.kind, "positions"]))
+    row, column = table.axes
+    what, measure = "", ""
+    if is_similarity:
+        what, measure = "PE·PEᵀ of", "product"
+        if table.kind == "alibi":
+            what, measure, row = "mean over heads of the terms of", "term", "position"
+    title = " ".join(filter(None, [what, table.kind, "positions"]))
     title += f" of {table.name}" if table.name else ""
     if out is None:
         _draw_on_terminal(table, values, title, is_similarity=is_similarity)
         return
     if Path(out).suffix.lower() == ".csv":
         columns = table.positions if is_similarity else range(values.shape[1])
-        head = ["position", *map(str, columns)]
-        numbers = [[f"{value:.9g}" for value in row] for row in values]
-        _write_csv(
-            out, [head, *([str(p), *row] for p, row in zip(table.positions, numbers, strict=True))]
-        )
+        numbers = [[f"{value:.9g}" for value in each] for each in values]
+        rows = [[str(p), *each] for p, each in zip(table.positions, numbers, strict=True)]
+        _write_csv(out, [[row, *map(str, columns)], *rows])
         return
     from heed.explain import plots
 
     plot = (
-        plots.similarity_matrix(values, title=title)
+        plots.similarity_matrix(
+            values, first=table.first, axis_label=row, value_label=measure, title=title
+        )
         if is_similarity
         else plots.position_heatmap(
-            values, first=table.first, trained_len=table.trained_len, title=title
+            values,
+            first=table.first,
+            trained_len=table.trained_len,
+            labels=(row, column),
+            title=title,
         )
     )
     _write_plot(out, plot)
@@ -317,7 +342,7 @@ def _mark_end(table: "PositionTable", row: int, every: int) -> None:
 
 
 def _every(n: int) -> str:
-    return {1: "all", 2: "every second", 3: "every third"}.get(n, f"every {n}th")
+    return {1: "all", 2: "every second", 3: "every third"}.get(n, f"one in {n}")
 
 
 def _require_format(out: str) -> None:

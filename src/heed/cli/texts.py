@@ -102,7 +102,7 @@ def opening_options(function: Any) -> Any:
 @option("--json as_json", bool, "Print one JSON object per prompt.")
 @sampling_option("--sample", bool, "Sample instead of taking the most probable token.")
 @sampling_option("--temperature", float, "Below 1 favors probable tokens; above 1, rare ones.")
-@sampling_option("--top-k", int, "Sample from the K most probable tokens.")
+@sampling_option("--top-k", int, "Sample from the N most probable tokens.")
 @sampling_option(
     "--top-p", float, "Sample from the most probable tokens with this total probability."
 )

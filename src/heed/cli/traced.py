@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from heed.translate.trace import BatchTrace, Trace
     from heed.translate.translator import Translator
 
-USES = ("cross", "encoder", "decoder")
+USES = ("cross", "encoder", "decoder", "joint")
 TRACED = {
     "attention": "--attention",
     "probabilities": "--probabilities",
@@ -266,21 +266,31 @@ def _show_attention(trace: "Trace", shown: Shown) -> None:
     assert shown.attention
     layers = maps(trace, shown.attention)
     if shown.layer not in range(-len(layers), len(layers)):
-        raise UsageError(f"--layer must be below {len(layers)}, but is {shown.layer}.")
+        raise UsageError(
+            f"--layer must lie between {-len(layers)} and {len(layers) - 1}, but is {shown.layer}."
+        )
     heads = layers[shown.layer]
     if not set(shown.head) <= set(range(len(heads))):
         raise UsageError(f"--head must be below {len(heads)}, but is {max(shown.head)}.")
     weights = heads[list(shown.head) or slice(None)].mean(axis=0)
     rows, columns = tokens(trace, shown.attention)
-    n_padding = trace.n_src_padding if shown.attention == "encoder" else trace.n_tgt_padding
-    # No position attends to padding, but its own rows of weights hold numbers, too.
-    rows = rows[: len(rows) - n_padding]
-    weights = weights[: len(rows)]
+    real = _real_rows(trace, len(rows), shown.attention)
+    rows, weights = [rows[row] for row in real], weights[real]
     if shown.words:
         row_words, column_words = words_of(rows), words_of(columns)
         weights = between_words(weights, row_words, column_words)
         rows, columns = ([word.text for word in words] for words in (row_words, column_words))
     draw_weights(weights.tolist(), rows, columns)
+
+
+def _real_rows(trace: "Trace", n_rows: int, use: str) -> list[int]:
+    """The rows that are not padding, which no position reads but which hold numbers, too."""
+    n_src, n_tgt = len(trace.source_tokens), len(trace.target_tokens)
+    if use == "encoder":
+        return [*range(n_src - trace.n_src_padding)]
+    first = n_rows - n_tgt  # one stack reads the source, then the target
+    of_src = range(n_src - trace.n_src_padding) if first else ()
+    return [*of_src, *range(first, n_rows - trace.n_tgt_padding)]
 
 
 def _show_tensors(trace: "Trace | BatchTrace", shown: Shown) -> None:

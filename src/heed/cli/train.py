@@ -121,13 +121,13 @@ OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
 @data_option(
     "--teachers",
     click.IntRange(0, 12),
-    "Train so many models first, and learn from their translations of the corpus as well.",
+    "Train N other models first, and learn also from their translations of the corpus.",
 )
 @run_option("--out", str, "Run folder; becomes the model folder.", metavar="RUN")
 @run_option(
     "--time",
     str,
-    "Wall-clock limit, such as 90s, 30m or 2h.",
+    "Wall-clock limit, such as 90s or 2h; default: 30m, or none with --max-steps.",
     metavar="DURATION",
     callback=check_duration,
 )

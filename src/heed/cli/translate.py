@@ -176,7 +176,7 @@ MAX_ALTERNATIVES = WIDEST - 1
 @text_option(
     "--glossary glossary_path",
     str,
-    "File of terms: source term, tab, target term (.csv: commas or ;).",
+    "File of terms: source term, tab, target term (.csv: comma or semicolon).",
     metavar="FILE",
 )
 @text_option(
@@ -219,7 +219,7 @@ MAX_ALTERNATIVES = WIDEST - 1
     "--sample", bool, "Sample instead of searching; implied by the next four options.", default=None
 )
 @sampling_option("--temperature", float, "Below 1 favors probable tokens; above 1, rare ones.")
-@sampling_option("--top-k", int, "Sample from the k most probable tokens.")
+@sampling_option("--top-k", int, "Sample from the N most probable tokens.")
 @sampling_option(
     "--top-p", float, "Sample from the most probable tokens with this total probability."
 )

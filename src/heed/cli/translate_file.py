@@ -47,7 +47,7 @@ option = options("Options")
 @option(
     "--glossary glossary_path",
     str,
-    "File of terms: source term, tab, target term (.csv: a comma).",
+    "File of terms: source term, tab, target term (.csv: comma or semicolon).",
     metavar="FILE",
 )
 @click.pass_obj

@@ -31,7 +31,7 @@ from heed.disk.folders import read_manifest, remove_temporaries
 from heed.disk.portions import PORTIONS, Portions
 from heed.engine.packed import save_rounded
 from heed.errors import ConfigError, DataError
-from heed.evaluate.counts import Reading, count_bleu, count_chrf
+from heed.evaluate.counts import count_bleu, count_chrf, reading_here
 from heed.machine.seeds import derived_random
 from heed.text.extend import kind_of
 from heed.train.recipe.files import RECIPE_FILE
@@ -329,8 +329,7 @@ def measure(translator: Translator, dev: Sequence[Pair]) -> dict[str, float]:
     started_at = time.monotonic()
     found = _translated(translator, pairs, beam_size=1)
     seconds = time.monotonic() - started_at
-    languages = {pair.target_lang for pair in pairs}
-    reading = Reading(target_lang=languages.pop() if len(languages) == 1 else "")
+    reading = reading_here(*(pair.target_lang for pair in pairs))
     references = [[pair.tgt for pair in pairs]]
     return {
         "bleu": count_bleu(found, references, reading).of(),

@@ -80,18 +80,24 @@ def choose_columns(
 
 
 def _named(row: list[str], source_lang: str, target_lang: str) -> tuple[int, int] | None:
+    """The columns whose names are the languages; or else `source`, `src`, `target` or `tgt`."""
     names = [cell.strip().casefold() for cell in row]
 
     def column(language: str, generic: tuple[str, ...]) -> int | None:
-        wanted = (*generic, (language or generic[0]).casefold())
+        wanted = (*generic, language.casefold()) if language else generic
         known = named_language(language)
         found = [number for number, name in enumerate(names) if name in wanted]
         if known and not found:
             found = [number for number, name in enumerate(names) if named_language(name) == known]
         return found[0] if found else None
 
-    src, tgt = (column(*names) for names in zip((source_lang, target_lang), _NAMES, strict=True))
-    return None if src is None or tgt is None else (src, tgt)
+    languages = source_lang, target_lang
+    # Beside columns of both languages, `source` is where a row comes from.
+    for generic in (((), ()), _NAMES):
+        src, tgt = map(column, languages, generic)
+        if src is not None and tgt is not None:
+            return src, tgt
+    return None
 
 
 def _names_languages(row: list[str], places: Sequence[int]) -> bool:

@@ -154,9 +154,12 @@ def tagged_languages(
     found = tuple(dict.fromkeys(languages))
     if "" in found and len(found) > 1:
         unknown = names_of(part for part in corpus.train if not part.target_lang)
+        has_other = any(part.target_lang for part in corpus.train)
+        why = f"because the model has several ({', '.join(known)})"
         raise ConfigError(
-            f"{unknown or 'a file'} must have a target language, as other files do. Set it with "
-            "--source-lang and --target-lang."
+            f"{unknown or 'a file'} must have a target language, "
+            f"{'as other files do' if has_other else why}. Set it with --source-lang and "
+            "--target-lang."
         )
     tags = found if known or len(found) > 1 else ()
     if tags:

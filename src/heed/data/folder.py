@@ -50,7 +50,8 @@ def read_folder(folder: str | Path, *, source_lang: str, target_lang: str) -> Fo
     """Find the parallel text in a folder, not in folders inside it.
 
     TMX, TSV and CSV files are one part each. Two files of plain text are a part if their names
-    differ only in the language: `law.en` and `law.de`, `law.en.gz` and `law.de.gz`.
+    differ only in the language: `law.en` and `law.de`, `law.en.gz` and `law.de.gz`. Of a file and
+    its compressed copy one is read; hidden files are not.
 
     Raises:
         ConfigError: a language is not given.
@@ -61,12 +62,13 @@ def read_folder(folder: str | Path, *, source_lang: str, target_lang: str) -> Fo
             f"{folder} is a folder: say which languages to take from it, with --source-lang and "
             "--target-lang."
         )
-    names = sorted(path.name for path in Path(folder).iterdir() if path.is_file())
-    by_key = {split_name(name): name for name in names}
+    files_found = (path.name for path in Path(folder).iterdir() if path.is_file())
+    names = sorted(name for name in files_found if not name.startswith("."))
+    # A compressed copy comes after its file, which takes its place here.
+    by_key = {split_name(name): name for name in reversed(names)}
     parts: dict[str, ParallelFiles] = {}
     used: set[str] = set()
-    for name in names:
-        stem, language = split_name(name)
+    for (stem, language), name in reversed(by_key.items()):
         other = by_key.get((stem, target_lang))
         if suffix_of(name) in BILINGUAL:
             files: tuple[str, ...] = (name,)

@@ -119,7 +119,9 @@ def require_file(path: str | Path) -> None:
         return
     if not path.parent.is_dir():
         raise DataError(f"{path} does not exist: there is no folder {path.parent}.")
-    near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1)
+    near: list[str] = []
+    with suppress(PermissionError):
+        near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1)
     hint = f" Did you mean {path.with_name(near[0])}?" if near else ""
     raise DataError(f"{path} does not exist.{hint}")
 
@@ -290,8 +292,8 @@ def require_single_bytes(head: bytes, path: str | Path) -> None:
     """
     if packed := _PACKED.match(head):
         raise DataError(
-            f"{shown_name(path)} must be text, but is packed with {packed.lastgroup}. Unpack it, "
-            "or pack the text alone with gzip, xz or zstd and let the name end in .gz, .xz or .zst."
+            f"{shown_name(path)} must be text, but is packed with {packed.lastgroup}. "
+            f"{_unpacking(packed.lastgroup, path)}"
         )
     encoding = _wide_encoding(head)
     if encoding:
@@ -300,6 +302,17 @@ def require_single_bytes(head: bytes, path: str | Path) -> None:
             "Convert the file: "
             f"{_conversion(encoding, path)}"
         )
+
+
+def _unpacking(packer: str | None, path: str | Path) -> str:
+    """What to do with a packed file whose name does not say so."""
+    if str(path) != STDIN:
+        return (
+            "Unpack it, or pack the text alone with gzip, xz or zstd and let the name end in .gz, "
+            ".xz or .zst."
+        )
+    is_stream = packer in ("gzip", "xz", "zstd", "bzip2")
+    return f"Unpack it first: {packer} -dc" if is_stream else "Unpack it first."
 
 
 def _wide_encoding(head: bytes) -> str:

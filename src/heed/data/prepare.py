@@ -131,11 +131,10 @@ def _has_stdin(corpus: Corpus) -> bool:
     """Whether standard input is to be read; checks first that the other files exist."""
     roles = (corpus.train, corpus.dev, corpus.test, corpus.made)
     names = [name for parts in roles for part in parts for name in part.files]
+    names += [text.file for text in corpus.mono]
     for name in names:
         if name != STDIN:
             require_file(name)
-    for text in corpus.mono:
-        require_file(text.file)
     is_table = any(part.files == (STDIN,) for part in corpus.train)
     if names.count(STDIN) > is_table:
         raise ConfigError(
@@ -383,7 +382,7 @@ def _make_vocabs(
 
 
 def _write_words(kept: Spool, directory: Path, config: DataConfig) -> None:
-    """Write the words of the sources, plus those of the parent model, if any."""
+    """Write the words of the sources; not for a run from a model, which has learned others too."""
 
     def pairs() -> Iterator[tuple[str, str]]:
         for pair in kept.pairs(TRAIN):

@@ -5,7 +5,7 @@ import zlib
 from contextlib import nullcontext
 from pathlib import Path
 
-from heed.data.lines import STDIN, read_chunks
+from heed.data.lines import STDIN, read_chunks, require_single_bytes
 from heed.disk.files import atomic_writer
 from heed.errors import DataError
 
@@ -18,7 +18,7 @@ def keep_stdin(path: Path, *, is_kept: bool) -> str:
         is_kept: an earlier call has written it; the input is compared with it.
 
     Raises:
-        DataError: standard input is empty, closed or a terminal.
+        DataError: standard input is empty, closed or a terminal, or packed, UTF-16 or UTF-32.
         RunError: the disk is full or read-only, or permission is denied.
     """
     is_there = is_kept and path.exists()
@@ -29,6 +29,8 @@ def keep_stdin(path: Path, *, is_kept: bool) -> str:
     size_bytes = checksum = 0
     with nullcontext() if is_kept else atomic_writer(path) as file:
         for chunk in read_chunks(STDIN):
+            if not size_bytes:
+                require_single_bytes(chunk, STDIN)
             size_bytes += len(chunk)
             checksum = zlib.crc32(chunk, checksum)
             if file:

@@ -219,8 +219,10 @@ class _UnitReader:
     def _ranks_of(self, language: str) -> "_Ranks":
         ranks = self.languages.get(language)
         if ranks is None:
-            found = ((side, _rank(language, tag)) for side, tag in enumerate(self._wanted))
-            ranks = tuple((side, rank) for side, rank in found if rank is not None)
+            found = [(side, _rank(language, tag)) for side, tag in enumerate(self._wanted)]
+            # Where pt and pt-BR are wanted, text in pt-BR is not taken for pt.
+            best = min((rank for _, rank in found if rank is not None), default=0)
+            ranks = tuple((side, rank) for side, rank in found if rank == best)
             if len(self.languages) <= _MAX_LANGUAGES:
                 self.languages[language] = ranks
         return ranks

@@ -65,7 +65,9 @@ def learn_vocabs(
             slots=tokenizer.slots,
         )
 
-    return _by_side(learn, _without_spans(pairs) if tokenizer.slots else pairs, tokenizer.joint)
+    if tokenizer.slots and _has_text(rest := _without_spans(pairs), tokenizer.joint):
+        pairs = rest
+    return _by_side(learn, pairs, tokenizer.joint)
 
 
 def extend_vocabs(
@@ -110,6 +112,12 @@ def _without_spans(pairs: Callable[[], Iterable[Pair]]) -> Callable[[], Iterable
             yield pair
 
     return read
+
+
+def _has_text(pairs: Callable[[], Iterable[Pair]], is_joint: bool) -> bool:
+    """Whether there is text to learn each vocabulary from."""
+    sides = (any(pair.src.strip() for pair in pairs()), any(pair.tgt.strip() for pair in pairs()))
+    return any(sides) if is_joint else all(sides)
 
 
 def _cut_out(text: str, spans: Iterable[tuple[int, int]]) -> str:

@@ -24,6 +24,7 @@ MAX_UNPACKED_BYTES = 256 << 20
 MAX_RATIO = 200
 """Largest ratio of unpacked to packed bytes; real documents stay below 50."""
 _SMALL_BYTES = 1 << 20
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _IS_ENCRYPTED = 1
 
 # Elements of OpenDocument without translatable text.
@@ -178,5 +179,11 @@ def _require_sane(name: str, infos: list[zipfile.ZipInfo], size: int) -> None:
         )
     if any(info.flag_bits & _IS_ENCRYPTED for info in infos):
         raise DataError(f"{name} is encrypted. Save it without a password.")
+    # The formats allow no other compression, and the errors of the others' libraries differ.
+    if other := next((info for info in infos if info.compress_type not in _COMPRESSIONS), None):
+        raise DataError(
+            f"{name} must be compressed with Deflate or not at all, but {other.filename} has "
+            f"compression {other.compress_type}. Save the file again in its usual program."
+        )
     if len({info.filename for info in infos}) < len(infos):
         raise DataError(f"{name} is damaged: two of its parts have the same name.")

@@ -1,6 +1,8 @@
 """Catalogs of gettext (.po): missing translations are filled in, everything else is kept.
 
 Fields such as `%s`, `%1$d` and `{name}` are not given to the model; alignment decides their place.
+A program fills `%s` and `%d` in the order of the text. If they change places, they get numbers
+where the format of the message has some (`%2$s`); else they keep the order of the source.
 New translations are not marked as fuzzy; users who want them reviewed can add the mark.
 
 Source: the GNU gettext manual, section 3 (the format of PO files).
@@ -9,6 +11,7 @@ Source: the GNU gettext manual, section 3 (the format of PO files).
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from heed.documents.assembly import Assembly
 from heed.documents.flow import flow
@@ -35,6 +38,11 @@ FIELD = re.compile(
     r"[diouxXeEfgGcrsaup@]|%%|%\d+|\$\{[^{}\s]*\}|\{\{[^{}]*\}\}|\{[\w.:!]*\}"
 )
 """Fields of C, Python, Qt, shells and templates."""
+_IN_TURN = re.compile(r"%(?![%(<]|\d+(?:\$|\Z))")  # the start of a field filled by its place
+_NUMBER = re.compile(r"%(\d+)\$")
+_NUMBERED_FORMATS = re.compile(
+    r"\b(?<!no-)(?:c|objc|php|perl|java-printf|sh-printf|awk|tcl)-format\b"
+)
 _RULES = Rules(
     is_xml=False,
     ignored=frozenset(),
@@ -58,9 +66,20 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """The translation of a message as lines of the catalog."""
+    """The translation of a message as lines of the catalog.
+
+    Attributes:
+        markup: its text; if `is_numbered`, with numbers in the fields that are filled in turn.
+        is_numbered: whether it has several such fields.
+        allows_numbers: whether the format of the message has numbers.
+        keyword: the keyword before the translation.
+        indent: the blanks before the keyword.
+        line_end: the line break of the catalog.
+    """
 
     markup: Markup
+    is_numbered: bool
+    allows_numbers: bool
     keyword: str
     indent: str
     line_end: str
@@ -71,6 +90,8 @@ class _Message:
 
     def join(self, translations: Sequence[Translation]) -> str:
         text = self.markup.join(translations)
+        if self.is_numbered:
+            text = _in_order(text, allows_numbers=self.allows_numbers)
         lines = text.splitlines(keepends=True) if "\n" in text[:-1] else [text]
         quoted = [_quoted(line) for line in lines]
         if len(quoted) > 1:
@@ -123,6 +144,8 @@ def _add_entry(assembly: Assembly, entry: _Entry) -> None:
         assembly.keep("".join(entry.lines))
         return
     plural = entry.texts.get("msgid_plural", source)
+    flags = "".join(line for line in entry.lines if line.startswith("#,"))
+    allows_numbers = _NUMBERED_FORMATS.search(flags) is not None
     written = 0
     for number, (name, (start, end)) in enumerate(places.items()):
         assembly.keep("".join(entry.lines[written:start]))
@@ -131,9 +154,35 @@ def _add_entry(assembly: Assembly, entry: _Entry) -> None:
         line = entry.lines[start]
         line_end = line[len(line.rstrip("\r\n")) :] or "\n"
         indent = line[: len(line) - len(line.lstrip())]
-        assembly.add(_Message(_markup(text), name, indent, line_end))
+        numbered = _numbered(text)
+        message = _Message(
+            _markup(numbered), numbered != text, allows_numbers, name, indent, line_end
+        )
+        assembly.add(message)
         written = end
     assembly.keep("".join(entry.lines[written:]))
+
+
+def _numbered(text: str) -> str:
+    """A text with numbers in its fields that are filled in turn, if there are several."""
+    fields = FIELD.findall(text)
+    if sum(map(bool, map(_IN_TURN.match, fields))) < 2 or any(map(_NUMBER.match, fields)):
+        return text
+    numbers = count(1)
+    return FIELD.sub(
+        lambda field: _IN_TURN.sub(lambda _: f"%{next(numbers)}$", field[0], count=1), text
+    )
+
+
+def _in_order(text: str, *, allows_numbers: bool) -> str:
+    """A text without the numbers of its fields, if these are in order or not allowed."""
+    fields = [field for field in FIELD.findall(text) if _NUMBER.match(field)]
+    ordered = sorted(fields, key=lambda field: int(field[1 : field.index("$")]))
+    # A width or precision given as `*` is filled in turn, too, and would need its own number.
+    if fields != ordered and allows_numbers and not any("*" in field for field in fields):
+        return text
+    plain = iter([_NUMBER.sub("%", field) for field in ordered])
+    return FIELD.sub(lambda field: next(plain) if _NUMBER.match(field[0]) else field[0], text)
 
 
 def _markup(text: str) -> Markup:

@@ -212,7 +212,10 @@ class _Placer:
 
 
 class _Writer:
-    """Writes a translation with tags, from left to right."""
+    """Writes a translation with tags, from left to right.
+
+    A blank that separates an element from a word waits until it is outside of the element's tags.
+    """
 
     def __init__(
         self,
@@ -227,6 +230,8 @@ class _Writer:
         self.escape = escape
         self.written = 0
         self.parts: list[str] = []
+        self.needs_blank = False
+        self.ends_in_blank = False  # without tags
 
     def write(self, nodes: list[Node], places: dict[int, _Place]) -> None:
         """Write nodes and their children, in the order of their positions."""
@@ -244,12 +249,15 @@ class _Writer:
                 self._text_until(place.start - 1)
                 self._skip_blank(place.start - 1)
             self._text_until(place.start)
-            if node.is_kept and not node.is_break:
+            is_gap = place.first == place.last
+            if (node.is_kept or (is_gap and node.children)) and not node.is_break:
                 self._blank_as_in_source(node.start - 1, self.written - 1)
+            self._blank()
             self._tag(node.opening)
             if node.is_kept:
                 self.written = max(self.written, place.end)
-            if place.first == place.last:
+                self.ends_in_blank = False
+            if is_gap:
                 self._blank_as_in_source(node.end, self.written)
             waiting.append((node, True))
             waiting += [(child, False) for child in _backwards(node.children, places)]
@@ -263,8 +271,14 @@ class _Writer:
         """Separate an element from the word beside it by a blank, if the source has one there."""
         if src_place >= 0 and self.src[src_place : src_place + 1].isspace() and place >= 0:
             character = self.text[place : place + 1]
-            if character.isalnum() and not is_written_solid(character):
-                self.parts.append(" ")
+            self.needs_blank |= character.isalnum() and not is_written_solid(character)
+
+    def _blank(self) -> None:
+        """Write the blank that waits."""
+        if self.needs_blank and not self.ends_in_blank:
+            self.parts.append(" ")
+            self.ends_in_blank = True
+        self.needs_blank = False
 
     def _skip_blank(self, place: int) -> None:
         """Leave out a blank between a number and a word."""
@@ -275,8 +289,10 @@ class _Writer:
 
     def _text_until(self, place: int) -> None:
         if place > self.written:
+            self._blank()
             self.parts.append(self.escape(self.text[self.written : place]))
             self.written = place
+            self.ends_in_blank = self.text[place - 1] in BLANKS
 
     def _tag(self, tag: Template) -> None:
         self.parts.append(render(tag, self.translations))

@@ -15,9 +15,11 @@ from heed.documents.assembly import Assembly
 from heed.documents.flow import flow
 from heed.documents.markdown_spans import label_of, read_spans
 from heed.documents.markup import Markup
+from heed.documents.markup import escape as escape_markup
 from heed.documents.passages import sentences
 from heed.documents.segment import Segment, is_unchanged
 from heed.documents.structure import Rules, structure
+from heed.documents.tags import read_tokens
 from heed.translate.result import Translation
 
 _LINE = re.compile(r"[^\n]*+\n|[^\n]++\Z")
@@ -30,6 +32,14 @@ _LIST_MARK = re.compile(r"[-*+]|\d[.)]")
 # A line with more backticks behind the first ones begins with code among words.
 _FENCE = re.compile(r"(`{3,}+(?!.*`)|~{3,})")
 _KEPT_HTML = re.compile(r"<(script|style|pre|textarea|!--)", re.I)
+# CommonMark, section 4.6, condition 6: no mark means anything up to the next blank line.
+_HTML_NAMES = (
+    "address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details"
+    "|dialog|dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head"
+    "|header|hr|html|iframe|legend|li|link|main|menu|menuitem|nav|noframes|ol|optgroup|option|p"
+    "|param|search|section|summary|table|tbody|td|tfoot|th|thead|title|tr|track|ul"
+)
+_HTML_BLOCK = re.compile(rf"</?(?:{_HTML_NAMES})(?=[\s/>]|\Z)", re.I)
 _DEFINITION = re.compile(r"\[([^\[\]]+)\]:\s*\S+")
 _DELIMITER_ROW = re.compile(r"[|:\- \t]*-[|:\- \t]*\Z")
 _RULE = re.compile(r"[ \t]*(?:=+|-+|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})[ \t]*\Z")
@@ -59,6 +69,7 @@ class _State:
         end: the pattern of the line that ends a kept block; None outside of one.
         paragraph: lines of the current paragraph, without their prefixes.
         gaps: the line breaks and prefixes between them.
+        html: lines of the current block of HTML.
         depth: the quote depth of the line before.
         is_table: whether the lines are rows.
         is_list: whether an indented line belongs to a list.
@@ -69,6 +80,7 @@ class _State:
     end: re.Pattern[str] | None = None
     paragraph: list[str] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
+    html: list[str] = field(default_factory=list)
     depth: int = 0
     is_table: bool = False
     is_list: bool = False
@@ -132,18 +144,22 @@ def _read_line(assembly: Assembly, state: _State, line: str, following: str) -> 
     indent = len(prefix.expandtabs(_INDENT))
     is_code = state.was_blank and indent >= _INDENT and not is_marked and not state.is_list
     was_blank, state.was_blank = state.was_blank and is_code, False
-    if is_code or _is_kept_line(body):
+    if is_code or (not state.html and _is_kept_line(body)):
         if state.paragraph and body[0] in "=-":
             _end_heading(state, is_underlined=True)
         _end_paragraph(assembly, state)
         assembly.keep(line)
         state.was_blank = was_blank
-    elif kept := _FENCE.match(body) or _KEPT_HTML.match(body):
+    elif kept := (not state.html and _FENCE.match(body)) or _KEPT_HTML.match(body):
         _end_paragraph(assembly, state)
         assembly.keep(line)
         state.end = _end_of(kept[1])
         if kept.re is _KEPT_HTML and state.end.search(body):
             state.end = None
+    elif state.html or (not is_marked and _HTML_BLOCK.match(body)):
+        if not state.html:
+            _end_paragraph(assembly, state)
+        state.html.append(line)
     elif state.is_table or ("|" in body and _DELIMITER_ROW.match(following.strip(" \t\r\n>"))):
         _end_paragraph(assembly, state)
         state.is_table = True
@@ -227,7 +243,9 @@ def _end_paragraph(assembly: Assembly, state: _State) -> None:
     if state.paragraph:
         assembly.add(_paragraph("\n".join(state.paragraph), state.gaps[:-1], state.labels))
         assembly.keep(state.gaps[-1])
-    state.paragraph, state.gaps = [], []
+    if state.html:
+        assembly.add(_html_block("".join(state.html)))
+    state.paragraph, state.gaps, state.html = [], [], []
 
 
 def _paragraph(text: str, gaps: list[str], labels: Collection[str]) -> _Paragraph:
@@ -238,6 +256,11 @@ def _paragraph(text: str, gaps: list[str], labels: Collection[str]) -> _Paragrap
     first, *others = text.split("\n")
     raw = first + "".join(gap + line for gap, line in zip(gaps, others, strict=True))
     return _Paragraph(Markup(segments, parts), raw)
+
+
+def _html_block(text: str) -> Markup:
+    found = structure(text, read_tokens(text, is_xml=False), _RULES)
+    return Markup(*flow(found, is_html=False, split=sentences, escape=escape_markup))
 
 
 _MARK = re.compile(r"[\\`*\[\]<>|~]|(?<!\w)_|_(?!\w)|&(?=[#\w]+;)")

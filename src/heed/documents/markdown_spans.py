@@ -1,10 +1,11 @@
 """Inline elements of a Markdown paragraph: emphasis, links, images, code, addresses, HTML."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from heed.documents.tags import Token, decode_entities
+from heed.documents.tags import Kind, Token, decode_entities
 
 _ENTITY = r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,31});"
 # The order matters: at the same position, the earlier alternative wins.
@@ -17,13 +18,14 @@ _SPAN = re.compile(
     r"|(?P<tag><(?P<opened>[A-Za-z][\w-]*+)(?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+>)"
     r"|(?P<note>\[\^[^\]\s]{1,99}\])"
     r"|(?P<open>!?\[)"
-    r"|(?P<close>\](?:\((?:[^()\s\\]|\\.|\([^()\s]*+\)|<[^<>\n]*+>)*+"
-    r"(?:\s++(?:\"[^\"\n]*+\"|'[^'\n]*+'))?\s*+\)|\[[^\[\]]{0,200}\])?)"
+    r"|(?P<close>\](?:\((?:<[^<>\n]*+>|[^()\s\\]|\\.|\([^()\s]*+\))*+"
+    r"(?:\s++(?:\"[^\"\n]*+\"|'[^'\n]*+'|\([^()\n]*+\)))?\s*+\)|\[[^\[\]]{0,200}\])?)"
     r"|(?P<marks>\*{1,3}(?!\*)|_{1,3}(?!_)|~~(?!~))"
     rf"|(?P<entity>{_ENTITY})"
     r"|(?P<break>(?:(?<! ) {2,}|\\)?\n)"
 )
 _VOID = frozenset(("br", "img", "hr", "wbr", "input"))
+_MARKERS = tuple("*_~[")
 
 
 def label_of(text: str) -> str:
@@ -113,40 +115,78 @@ def _ends_of_code(text: str) -> dict[int, int]:
     return ends
 
 
+class _Pairs:
+    """Well-nested pairs of markers.
+
+    Attributes:
+        parts: for each marker of a pair, by its number, the tokens that replace it.
+    """
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self.parts: dict[int, list[Token]] = {}
+        self._tokens = tokens
+        self._opened: list[tuple[int, str]] = []
+        self._counts: Counter[str] = Counter()
+
+    def open(self, number: int, name: str) -> None:
+        """Let a marker wait for its partner."""
+        self._opened.append((number, name))
+        self._counts[name] += 1
+
+    def close(self, number: int, name: str) -> bool:
+        """Pair a marker with the latest open one of its name, if there is one."""
+        if not self._counts[name]:
+            return self._close_split(number, name)
+        # Markers opened in between have no partner.
+        while (latest := self._pop())[1] != name:
+            pass
+        # The parts of a split marker are closed from the inside out.
+        self.parts.setdefault(latest[0], []).insert(0, self._part("open", latest[0], name))
+        self.parts.setdefault(number, []).append(self._part("close", number, name))
+        return True
+
+    def _close_split(self, number: int, name: str) -> bool:
+        """Pair a marker with two open ones, or with a part of one: `*a **b***`, `***a** b*`."""
+        latest = [other for _, other in self._opened[-2:]]
+        if sorted(latest) == [name[:1], name[:2]] and len(name) == 3:
+            return all(self.close(number, other) for other in reversed(latest))
+        if name != "[" and len(name) < 3 and latest[-1:] == [3 * name[0]]:
+            start, _ = self._pop()
+            self.open(start, name[0] * (3 - len(name)))
+            self.open(start, name)
+            return self.close(number, name)
+        return False
+
+    def _pop(self) -> tuple[int, str]:
+        latest = self._opened.pop()
+        self._counts[latest[1]] -= 1
+        return latest
+
+    def _part(self, kind: Kind, number: int, name: str) -> Token:
+        token = self._tokens[number]
+        return Token(kind, token.raw if name == "[" else name, token.start, name)
+
+
 def _paired(tokens: list[Token]) -> Iterator[Token]:
     """Tokens in which each marker of emphasis or a link is part of a pair, or text."""
-    opened: dict[str, list[int]] = {}
-    order: list[int] = []
-    kinds: dict[int, str] = {}
+    pairs = _Pairs(tokens)
     for number, token in enumerate(tokens):
-        name = token.name
-        is_emphasis = bool(name) and name[0] in "*_~"
-        if not is_emphasis and name != "[":
+        if token.name[:1] not in _MARKERS:
             continue
         can_open, can_close = token.kind == "open", token.kind == "close"
-        if is_emphasis:
+        if token.name != "[":
             can_open, can_close = _flanks(tokens, number)
-        waiting = opened.setdefault(name, [])
-        if can_close and waiting:
-            start = waiting.pop()
-            # Markers opened in between have no partner.
-            while order[-1] != start:
-                opened[tokens[order[-1]].name].pop()
-                order.pop()
-            order.pop()
-            kinds[start], kinds[number] = "open", "close"
-        elif can_open:
-            waiting.append(number)
-            order.append(number)
+        if not (can_close and pairs.close(number, token.name)) and can_open:
+            pairs.open(number, token.name)
     for number, token in enumerate(tokens):
-        is_mark = bool(token.name) and token.name[0] in "*_~["
-        kind = kinds.get(number)
-        if kind == "open" or (kind == "close" and is_mark):
-            yield Token("open" if kind == "open" else "close", token.raw, token.start, token.name)
-        elif is_mark:
-            yield Token("text", token.raw, token.start, text=token.raw)
-        else:
+        if token.name[:1] not in _MARKERS:
             yield token
+            continue
+        parts = pairs.parts.get(number, [])
+        rest = token.raw[: len(token.raw) - sum(len(part.raw) for part in parts)]
+        if rest:
+            yield Token("text", rest, token.start, text=rest)
+        yield from parts
 
 
 def _named(text: str, tokens: list[Token], labels: Collection[str]) -> list[Token]:

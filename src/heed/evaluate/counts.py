@@ -115,13 +115,16 @@ PLAIN = Reading()
 """The target language unknown, case kept."""
 
 
-def reading_here(target_lang: str) -> Reading:
+def reading_here(*target_langs: str) -> Reading:
     """Use the language's own BLEU tokenizer if it is installed, else characters.
 
-    For scores during training, which must not stop because of a missing tokenizer. Published scores
-    name their tokenizer.
+    For scores whose tokenizer cannot be chosen, such as those during training: they must not fail
+    because one is missing. Published scores name their tokenizer.
+
+    Args:
+        *target_langs: the language of each text; if they differ, that of words with blanks.
     """
-    reading = Reading(target_lang=target_lang)
+    reading = Reading(target_lang=target_langs[0] if len({*target_langs}) == 1 else "")
     try:
         count_bleu(["a"], [["a"]], reading)
     except ConfigError:

@@ -93,7 +93,8 @@ class Difference:
         value: system minus baseline, in points.
         low: lower end of the 95 % confidence interval of the difference.
         high: its upper end.
-        p_value: probability of so large a difference by chance, if both were equally good.
+        p_value: probability of so large a difference by chance, if both were equally good; 1 for
+            a single sentence.
     """
 
     name: str
@@ -258,7 +259,10 @@ def difference_of(baseline: Counts, system: Counts, resamples: int, seed: int) -
     # If both were equally good, the differences would have the same spread, but around zero.
     n_as_large = int((np.abs(drawn - value) >= abs(value)).sum())
     low, high = _interval(drawn)
-    return Difference(system.name, value, low, high, (n_as_large + 1) / (resamples + 1))
+    # All resamples of a single sentence are equal, so their spread says nothing about chance.
+    is_single = len(system.per_sentence) == 1
+    p_value = 1.0 if is_single else (n_as_large + 1) / (resamples + 1)
+    return Difference(system.name, value, low, high, p_value)
 
 
 def _resample(per_sentence: Numbers, resamples: int, seed: int) -> Numbers:

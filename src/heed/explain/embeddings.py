@@ -205,11 +205,18 @@ def trajectories(
         )
     stacked = np.stack(states)
     projection = principal_components(stacked.reshape(-1, stacked.shape[-1]))
-    return Trajectories(
-        names=names, tokens=list(tokens), points=projection(stacked), projection=projection
-    )
+    points = _in_plane(projection, stacked)
+    return Trajectories(names=names, tokens=list(tokens), points=points, projection=projection)
 
 
 def _map(labels: Sequence[str], groups: Sequence[str], matrix: Floats) -> Map:
     projection = principal_components(matrix)
-    return Map(labels=labels, groups=groups, points=projection(matrix), projection=projection)
+    points = _in_plane(projection, matrix)
+    return Map(labels=labels, groups=groups, points=points, projection=projection)
+
+
+def _in_plane(projection: Projection, vectors: Floats) -> Floats:
+    """Coordinates `(…, 2)` of vectors `(…, size)`; vectors of one number lie on the first axis."""
+    points = projection(vectors)
+    missing = 2 - points.shape[-1]
+    return np.pad(points, [(0, 0)] * (points.ndim - 1) + [(0, missing)])

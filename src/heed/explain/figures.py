@@ -62,8 +62,8 @@ def new_plot(width: float, height: float, title: str) -> tuple[Plot, Any]:
 
 def add_title(plot: Plot, title: str) -> None:
     """Write a title above a plot, unless it is empty."""
-    if title:
-        plot.suptitle(title, fontsize=10, color=INK, parse_math=False, family=families_for([title]))
+    if shown := plain(title):
+        plot.suptitle(shown, fontsize=10, color=INK, parse_math=False, family=families_for([shown]))
 
 
 def hide_frame(axes: Any) -> None:

@@ -181,6 +181,7 @@ def position_heatmap(
     *,
     first: int = 0,
     trained_len: int | None = None,
+    labels: tuple[str, str] = ("position", "dimension"),
     title: str = "",
 ) -> Plot:
     """A table of positions: a row for each position, a column for each dimension.
@@ -189,6 +190,7 @@ def position_heatmap(
         values: `(n_rows, width)`.
         first: the position of the first row.
         trained_len: number of positions in training; a line marks their end.
+        labels: what a row is, and what a column is.
         title: text above it.
     """
     table = two_dimensional(values)
@@ -196,8 +198,8 @@ def position_heatmap(
     n_rows, width = table.shape
     extent = (-0.5, width - 0.5, first + n_rows - 0.5, first - 0.5)
     image = axes.imshow(table, aspect="auto", extent=extent, **colors_of(table))
-    axes.set_xlabel("dimension", color=QUIET)
-    axes.set_ylabel("position", color=QUIET)
+    axes.set_ylabel(labels[0], color=QUIET)
+    axes.set_xlabel(labels[1], color=QUIET)
     if trained_len is not None and first < trained_len < first + n_rows:
         axes.axhline(trained_len - 0.5, color=INK, lw=1.2, ls=(0, (4, 3)))
         axes.annotate(
@@ -214,21 +216,34 @@ def position_heatmap(
 
 
 def similarity_matrix(
-    values: ArrayLike, labels: Sequence[str] | None = None, *, title: str = ""
+    values: ArrayLike,
+    labels: Sequence[str] | None = None,
+    *,
+    first: int = 0,
+    axis_label: str = "",
+    value_label: str = "product",
+    title: str = "",
 ) -> Plot:
     """A square matrix of products or cosines.
 
     Args:
         values: `(n, n)`.
         labels: of rows and columns; None = numbers.
+        first: the number of the first row and column, without labels.
+        axis_label: what a row is, and a column.
+        value_label: what a value is.
         title: text above it.
     """
     matrix = two_dimensional(values)
     plot, axes = new_plot(5.6, 5, title)
-    image = axes.imshow(matrix, **colors_of(matrix))
+    ends = [first - 0.5, first + len(matrix) - 0.5]
+    extent = None if labels is not None else (*ends, *reversed(ends))
+    image = axes.imshow(matrix, extent=extent, **colors_of(matrix))
+    axes.set_xlabel(axis_label, color=QUIET)
+    axes.set_ylabel(axis_label, color=QUIET)
     if labels is not None:
         label_axes(axes, labels, labels)
-    add_colorbar(plot, image, axes, "product")
+    add_colorbar(plot, image, axes, value_label)
     return plot
 
 

@@ -106,6 +106,12 @@ class PositionTable:
         return range(self.first, self.first + len(self.values))
 
     @property
+    def axes(self) -> tuple[str, str]:
+        """What a row is and what a column is: `position` or `distance`, `dimension` or `head`."""
+        row = "distance" if self.kind in BY_DISTANCE else "position"
+        return row, "head" if self.kind == "alibi" else "dimension"
+
+    @property
     def formula(self) -> str:
         """A description of the table, in words and letters."""
         words = FORMULAS[self.kind]

@@ -78,17 +78,19 @@ def heatmap(
 
     Returns:
         A line of labels, then one line per row. No line is wider than `max_width`, unless there are
-        more columns than that.
+        more columns than fit beside the labels of rows.
     """
     width = max_width or shutil.get_terminal_size().columns
     margin = min(max((width_of(label) for label in rows), default=0), width // 3)
-    room = max(1, (width - margin - 1) // max(1, len(columns)) - 1)
+    room = (width - margin - 1) // max(1, len(columns)) - 1
+    gap = " " if room > 0 else ""
+    room = max(1, room)
     cell = min(room, max((width_of(label) for label in columns), default=1))
     cell = max(cell, min(2, room))
-    head = " ".join([" " * margin, *(_fitted(label, cell) for label in columns)])
+    head = f"{' ' * margin} {gap.join(_fitted(label, cell) for label in columns)}"
     lines = [head.rstrip()]
     for label, row in zip(rows, weights, strict=True):
-        cells = " ".join(palette(weight, cell) for weight in row)
+        cells = gap.join(palette(weight, cell) for weight in row)
         lines.append(f"{_fitted(label, margin, to_right=True)} {cells}")
     return lines
 

@@ -192,7 +192,8 @@ _SCORES = {
 
 def _attention(config: LayerConfig) -> Table:
     products, scores = _SCORES[config.attention]
-    bias = "−m_h |i − j|" if config.positions == "alibi" else "Q (a^K)ᵀ / √d_k"
+    bias = "Q (a^K)ᵀ" if config.attention == "unscaled" else "Q (a^K)ᵀ / √d_k"
+    bias = "−m_h |i − j|" if config.positions == "alibi" else bias
     masked = ("mask", "S, −∞ where reading is not allowed")
     weights = ("softmax", "A = softmax(S)")
     if config.mask == "after":

@@ -15,7 +15,8 @@ MIN_LETTERS = 6
 Place = tuple[int, int]
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_BEGIN = re.compile(r"(?:^|[.!?…]\s)[^\w]*\w")
+_GAP = re.compile(r"\A|\W+")
+_SENTENCE_END = re.compile(r"[.!?…]\s")
 
 
 def is_in_capitals(text: str, kept: Sequence[Place] = ()) -> bool:
@@ -52,12 +53,15 @@ def in_small_letters(text: str, kept: Sequence[Place] = ()) -> str | None:
             return None
         parts.append(small)
     small = "".join(parts)
-    begins = {match.end() - 1 for match in _BEGIN.finditer(small)}
+    begins = {
+        gap.end() for gap in _GAP.finditer(small) if not gap.start() or _SENTENCE_END.search(gap[0])
+    }
     begins -= {place for start, end in kept for place in range(start, end)}
-    for place in begins:
+    letters = list(small)
+    for place in begins - {len(small)}:
         if len(letter := upper(small[place])) == 1:
-            small = f"{small[:place]}{letter}{small[place + 1 :]}"
-    return small
+            letters[place] = letter
+    return "".join(letters)
 
 
 def in_capitals(text: str, kept: Iterable[Place] = ()) -> tuple[str, list[Place]]:

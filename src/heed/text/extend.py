@@ -7,6 +7,7 @@ embeddings.
 
 import itertools
 import math
+import re
 import struct
 import unicodedata
 from collections import Counter
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 import sentencepiece
 
-from heed.text.vocab import Kind, Vocab
+from heed.text.vocab import BETWEEN_HAN, Kind, Vocab
 
 MIN_COUNT = 10
 """Fewest occurrences of a word that gets a piece: the embedding of a rarer one is hardly
@@ -125,7 +126,8 @@ def _new_words(vocab: Vocab, kind: Kind, counts: Counter[str]) -> Iterator[_Piec
     processor, most = _open(vocab), round(MAX_NEW_WORDS * vocab.size)
     scores = _scores(vocab, kind, counts.total())
     if kind != "word":  # in that kind a word is all text between two blanks
-        counts = _without_punctuation(counts)
+        # As with `TokenizerConfig.split_han`: Chinese text between two blanks is mostly a phrase.
+        counts = _without(BETWEEN_HAN, _without_punctuation(counts))
     added: set[str] = set()
     for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         if count < MIN_COUNT:
@@ -155,6 +157,11 @@ def _without_punctuation(counts: Counter[str]) -> Counter[str]:
         if end and all(unicodedata.category(character)[0] in "LM" for character in word[:end]):
             bare[word[:end]] += count
     return bare
+
+
+def _without(pattern: str, counts: Counter[str]) -> Counter[str]:
+    """The words in which a pattern does not occur."""
+    return Counter({word: count for word, count in counts.items() if not re.search(pattern, word)})
 
 
 def _scores(vocab: Vocab, kind: Kind, total: int) -> Callable[[int], float]:

@@ -361,7 +361,8 @@ class _Counts:
     def _letters(self) -> str:
         counts = Counter[str]()
         for word, count in (self.inner or self.words).items():
-            for letter in filter(str.isalpha, set(word.lower())):
+            # Not a set: the order of strings in it differs by process, and decides between equals.
+            for letter in filter(str.isalpha, dict.fromkeys(word.lower())):
                 counts[letter] += count
         return "".join(sorted(letter for letter, _ in counts.most_common(MOST_LETTERS)))
 

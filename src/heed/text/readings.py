@@ -4,12 +4,15 @@ A line of usual words in usual case is not changed. Not here: how words are coun
 them are names (`known.py`).
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from heed.text.capitals import in_small_letters
 from heed.text.known import SOLID, KnownWords, Place, begins_sentence, word_places
 from heed.text.scripts import script_of
+from heed.text.spans import overlaps
 from heed.text.typos import is_plain, stands_alone
 
 MAX_UNKNOWN = 0.5
@@ -24,8 +27,8 @@ NEVER_LARGE = 12
 OFTEN_LARGE = 25
 """A misspelled word with a capital inside a line is corrected only to a word with at least this."""
 
-
 _TAGS = "<*"
+_START, _END = itemgetter(0), itemgetter(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ def corrections(known: KnownWords, text: str, taken: Sequence[Place]) -> list[Co
             continue
         if not stands_alone(text, *_with_tags(text, start, end, taken)):
             continue
-        if any(start < stop and begin < end for begin, stop in taken):
+        if overlaps(taken, start, end):
             continue
         meant = known.correct(word)
         if meant is None:
@@ -83,12 +86,14 @@ def corrections(known: KnownWords, text: str, taken: Sequence[Place]) -> list[Co
 
 def _with_tags(text: str, start: int, end: int, taken: Sequence[Place]) -> Place:
     """A stretch with the tags that touch it."""
-    for first, last in reversed(taken):
-        if last == start and text[first] in _TAGS:
-            start = first
-    for first, last in taken:
-        if first == end and text[first] in _TAGS:
-            end = last
+    before = bisect_right(taken, start, key=_END) - 1
+    while before >= 0 and taken[before][1] == start and text[taken[before][0]] in _TAGS:
+        start = taken[before][0]
+        before -= 1
+    after = bisect_left(taken, end, key=_START)
+    while after < len(taken) and taken[after][0] == end and text[end] in _TAGS:
+        end = taken[after][1]
+        after += 1
     return start, end
 
 
@@ -108,7 +113,7 @@ def in_usual_case(known: KnownWords, text: str, taken: Sequence[Place]) -> str |
         return small and with_usual_capitals(known, small, taken)
     n_words, is_title = 0, False
     for start, end in word_places(text):
-        if any(start < stop and begin < end for begin, stop in taken):
+        if overlaps(taken, start, end):
             continue
         if text[start].islower():
             return None
@@ -132,7 +137,7 @@ def with_usual_capitals(known: KnownWords, text: str, taken: Sequence[Place]) ->
     """A lowercase text with the usual capitals of its words."""
     letters = list(text)
     for start, end in word_places(text):
-        if any(start < stop and begin < end for begin, stop in taken):
+        if overlaps(taken, start, end):
             continue
         place = known.place_of(text[start:end])
         if place >= 0 and (capitals := int(known.capitals[place])):

@@ -1,8 +1,10 @@
-"""The places of pieces in the text they were made from, in characters."""
+"""Places in a text, in characters: those of the pieces that were made from it, and overlaps."""
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Sequence
+from operator import itemgetter
 
 BLANK_SIGN = "▁"
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
@@ -34,6 +36,12 @@ def spans_of(pieces: Sequence[str], text: str) -> list[tuple[int, int]]:
         position = start + len(words)
         spans += [(starts[start], ends[position - 1])] * count
     return spans
+
+
+def overlaps(places: Sequence[tuple[int, int]], start: int, end: int) -> bool:
+    """Whether a stretch overlaps one of the places, which are in order and apart."""
+    following = bisect_right(places, start, key=itemgetter(1))
+    return following < len(places) and places[following][0] < end
 
 
 def _spelled(pieces: Sequence[str]) -> list[tuple[str, int]]:

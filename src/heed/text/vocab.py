@@ -6,6 +6,7 @@ SentencePiece: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226.
 import io
 import itertools
 import math
+import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from heed.machine.threads import count_cores
 from heed.text.known import KnownWords
 from heed.text.languages import require_language
 from heed.text.normalize import replace_surrogates
+from heed.text.sampling import Sampler, has_choice, sampler_of
 from heed.text.slots import SLOT_PIECES, Slots, find_slots
 
 Kind = Literal["unigram", "bpe", "char", "word"]
@@ -47,7 +49,8 @@ MAX_CHARACTERS = 16_000_000
 characters change few pieces."""
 # Bounds memory for larger corpora: 0.85 million sentences of 45 characters took 0.9 GB.
 _MAX_SENTENCES = 1_000_000
-# SentencePiece leaves out lines above 4192 bytes; 1000 characters are 4000 bytes at most.
+# SentencePiece leaves out longer lines; 1000 characters are 4000 bytes at most.
+_MAX_LINE_BYTES = 4192
 _MAX_CHARS = 1000
 # The number of threads decides the order of float sums in unigram training, hence the pieces. One
 # number everywhere gives one vocabulary everywhere; 16 is also SentencePiece's own default.
@@ -56,7 +59,7 @@ _TRAINING_THREADS = 16
 # Chinese characters: those of the blocks called CJK ideographs, and the signs for "again" and zero.
 _HAN = "[\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]"
 # Compiled when pieces are learned: it takes longer than to open a model.
-_BETWEEN_HAN = f"(?<={_HAN})(?={_HAN})"
+BETWEEN_HAN = f"(?<={_HAN})(?={_HAN})"
 # A noncharacter that `_lines` has removed from the text.
 _DELIMITER = "\ufdd1"
 
@@ -187,7 +190,7 @@ class Vocab:
         blank = processor.piece_to_id(_BLANK_SIGN)
         self.blank_id = self._blank[0] if blank == self.unk_id else blank
         self._check(pieces, name)
-        self._has_choice = _has_choice(processor)
+        self._has_choice = has_choice(processor)
 
     @cached_property
     def hash(self) -> str:
@@ -239,15 +242,18 @@ class Vocab:
                 usual, large: always the best); for `bpe`, the share of merges left out (0.1 usual).
             seed: from 0 to 2**32 - 1.
 
-        Source: Kudo 2018, section 3.3 (unigram, l = infinity); Provilkov et al. 2020 (BPE-dropout).
+        `heed.text.sampling` draws it.
         """
         if not self._has_choice:
             return self.encode(text)
         text = replace_surrogates(text)
-        sentencepiece.set_random_generator_seed(seed)
-        ids: list[int] = self._processor.sample_encode_as_ids(
-            text.replace(_BLANK_SIGN, _STAND_IN), nbest_size=-1, alpha=alpha
-        )
+        if not text:
+            return []
+        written = f" {text.replace(_BLANK_SIGN, _STAND_IN)}".replace(" ", _BLANK_SIGN)
+        ids: list[int] = []
+        for piece in self._sampler.draw(written, alpha=alpha, seed=seed):
+            id = self._processor.piece_to_id(piece)
+            ids += self.byte_ids(piece) if id == self.unk_id else [id]
         return self._with_honest_blanks(ids, text)
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -262,6 +268,12 @@ class Vocab:
         # A cached list, 0.7 MB for 8,000 pieces: SentencePiece takes five times as long.
         pieces = self._pieces
         return [pieces[id] for id in ids]
+
+    @cached_property
+    def _sampler(self) -> Sampler:
+        others = {*self.control_ids, *self._byte_ids}
+        texts = {id: piece for id, piece in enumerate(self._pieces) if id not in others}
+        return sampler_of(self._processor, texts)
 
     @cached_property
     def begins_word(self) -> NDArray[np.bool_]:
@@ -382,16 +394,16 @@ def train_vocab(
     lines = _lines(sentences)
     split_han = split_han and kind in ("unigram", "bpe")  # the kinds that could join them
     if split_han:
-        lines = (re.sub(_BETWEEN_HAN, _DELIMITER, line) for line in lines)
-    if (first := next(lines, None)) is None:
+        lines = itertools.chain.from_iterable(map(_with_delimiters, lines))
+    sample = _at_most(_MAX_SENTENCES, lines)
+    if not sample:
         raise DataError(
             "the corpus must hold at least one sentence to learn a vocabulary from, but is empty."
         )
-    errors: list[BaseException] = []
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_remembering(itertools.chain([first], lines), errors),
+            sentence_iterator=iter(sample),
             model_writer=model,
             model_type=kind,
             vocab_size=max(size, smallest),  # or else the size that characters need is unknown
@@ -402,8 +414,6 @@ def train_vocab(
             **_TRAINING_OPTIONS,
         )
     except RuntimeError as error:
-        if errors:  # SentencePiece wraps an error of `sentences` in one of its own.
-            raise errors[0] from None
         if needed := re.search(r"smaller than required_chars. \d+ vs (\d+)", str(error)):
             raise _too_small(size, int(needed[1])) from None
         raise
@@ -439,12 +449,24 @@ def _lines(sentences: Iterable[str]) -> Iterator[str]:
                 yield part
 
 
-def _remembering(lines: Iterator[str], errors: list[BaseException]) -> Iterator[str]:
-    try:
-        yield from lines
-    except BaseException as error:
-        errors.append(error)
-        raise
+def _with_delimiters(line: str) -> list[str]:
+    """`line` with a delimiter between Chinese characters, cut where it would be too long."""
+    marked = re.sub(BETWEEN_HAN, _DELIMITER, line)
+    if len(marked.encode()) <= _MAX_LINE_BYTES:
+        return [marked]
+    middle = len(line) // 2
+    return [*_with_delimiters(line[:middle].strip()), *_with_delimiters(line[middle:].strip())]
+
+
+def _at_most(most: int, lines: Iterable[str]) -> list[str]:
+    """All lines, or `most` of them, always the same ones: a sample of SentencePiece's differs."""
+    kept: list[str] = []
+    chance = random.Random(0)
+    for number, line in enumerate(lines):
+        place = number if number < most else chance.randrange(number + 1)
+        if place < most:
+            kept[place : place + 1] = [line]
+    return kept
 
 
 def _open(data: bytes, name: str) -> tuple[sentencepiece.SentencePieceProcessor, list[str]]:
@@ -458,14 +480,6 @@ def _open(data: bytes, name: str) -> tuple[sentencepiece.SentencePieceProcessor,
             f"{name} must be a SentencePiece model, but is damaged or another kind of file."
         ) from error
     return processor, pieces
-
-
-def _has_choice(processor: sentencepiece.SentencePieceProcessor) -> bool:
-    try:
-        processor.sample_encode_as_ids("a", nbest_size=-1, alpha=0.1)
-    except RuntimeError:  # SentencePiece does not expose the kind of a model.
-        return False
-    return True
 
 
 def _replace_runs(ids: list[int], run: list[int], replacements: Iterator[list[int]]) -> list[int]:

@@ -175,6 +175,8 @@ def given_translations(
 ) -> list[Translation]:
     """Given translations with the same fields as those of a search.
 
+    A pair that is too long to be read as a whole has no pieces.
+
     Args:
         model: anything that can be decoded, in evaluation mode.
         reader: turns lines into ids.
@@ -191,7 +193,8 @@ def given_translations(
             log_prob=score.log_prob,
             tokens=score.tokens[:-1],
             token_scores=score.token_scores,
-            source_tokens=pair.source_tokens,
+            # With the pieces of one side only, the other would seem to be missing.
+            source_tokens=pair.source_tokens if score.tokens else [],
             status="ok" if normalize(source) else "empty",
         )
         for source, text, pair, score in zip(*texts, pairs, scores, strict=True)

@@ -4,14 +4,17 @@ A prefix is repeated exactly, so its spans must be spelled as in the translation
 translation may come from any author, with numbers as the target language writes them.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from heed.text.protected import NAME, Span, find_spans
+from heed.text.protection.pattern import MARKS
 from heed.text.shared import number_key
 from heed.text.slots import Mark
 from heed.translate.source import Kept, Place, Source
 
+_WITHIN_WORD = re.compile(rf"(?:[^\W_]|[{MARKS}]){{2}}")
 # Kinds of spans that no rule finds in the target language alone.
 _FOUND_IN_SOURCES = frozenset((NAME, "term", "regex"))
 
@@ -138,9 +141,7 @@ def words_equal(text: str, copy: str) -> list[Place]:
     while start >= 0:
         end = start + len(copy)
         before, after = text[start - 1 : start], text[end : end + 1]
-        is_part = (before.isalnum() and copy[0].isalnum()) or (
-            after.isalnum() and copy[-1].isalnum()
-        )
+        is_part = _WITHIN_WORD.match(before + copy[0]) or _WITHIN_WORD.match(copy[-1] + after)
         if not is_part:
             found.append((start, end))
         start = text.find(copy, end)

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from heed.decode.batching import padded
+from heed.decode.guided import Guide
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
 from heed.decode.state import Hypothesis
@@ -217,7 +218,12 @@ class Tracer:
         return self._pass(src, forced)
 
     def best(
-        self, src_ids: list[int], options: DecodeOptions, *, line: Source | None = None
+        self,
+        src_ids: list[int],
+        options: DecodeOptions,
+        *,
+        line: Source | None = None,
+        guide: Guide | None = None,
     ) -> Hypothesis:
         """Search for the best translation.
 
@@ -225,8 +231,9 @@ class Tracer:
             src_ids: of the source, `<eos>` last.
             options: of the search.
             line: the source, if it has protected spans.
+            guide: the translation of a similar source; None = none.
         """
-        return self._best([Chunk(src_ids, [], 0, line)], options, None)[0]
+        return self._best([Chunk(src_ids, [], 0, line, guide=guide)], options, None)[0]
 
     def _best(
         self, chunks: list[Chunk], options: DecodeOptions, model: Decodable | None

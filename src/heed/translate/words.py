@@ -16,17 +16,16 @@ from numpy.typing import NDArray
 
 from heed.text.normalize import BLANKS
 from heed.text.protected import Rules, find_spans
+from heed.text.protection.pattern import MARKS
 from heed.translate.result import Translation
 
 Span = tuple[int, int]
 Matrix = NDArray[np.float64]
 
-# A character of a script without blanks is a word of its own. Vowel signs and joiners are parts of
-# words, though Python's `\w` does not match them.
+# A character of a script without blanks is a word of its own.
 _SOLID = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _SOLID += "\U00020000-\U0003ffff"
-_LETTER = "\\w\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
-_LETTER = rf"(?:(?![{_SOLID}])[{_LETTER}\u200c\u200d])"
+_LETTER = rf"(?:(?![{_SOLID}])[\w{MARKS}])"
 _WORD = re.compile(rf"[{_SOLID}]|{_LETTER}+(?:['’.,\-]{_LETTER}+)*|[^\w\s]")
 _SOLID_CHARACTER = re.compile(f"[{_SOLID}]")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")

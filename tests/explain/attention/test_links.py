@@ -67,6 +67,7 @@ def test_both_kinds_of_gold_files_are_read(tmp_path: Path) -> None:
         ("0-0 1+1\n", r"line 1: a link must be like 3-5 or 3\?5, but is '1\+1'"),
         ("1 1 1 S\n1 0 1 S\n", "line 2: a link must be like 1 3 5 S, from 1, but is '1 0 1 S'"),
         ("3 1 1 S\n", "must have pairs from 1 to 2, but has pair 3"),
+        ("1 1 1 S\n0 1 1 S\n", "must have pairs from 1 to 2, but has pair 0"),
         ("0-0\n", "must have alignments of 2 pairs, but has 1"),
     ],
 )

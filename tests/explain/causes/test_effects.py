@@ -37,6 +37,7 @@ from heed.explain.causes.parts import (
     source_readings,
     sublayers_of,
 )
+from heed.translate.remember import remember
 from heed.translate.translator import Translator
 
 TranslatorOf = Callable[..., Translator]
@@ -307,6 +308,32 @@ def test_first_order_is_the_derivative_of_a_gate(translator_of: TranslatorOf) ->
         )
         slope = effect_on(pair, [down]).lost - effect_on(pair, [up]).lost
         assert found[name][feature] == pytest.approx(slope / 2e-4, rel=0.05, abs=1e-3)
+
+
+def test_a_changed_model_follows_the_memory_as_the_translator_does(
+    translator_of: TranslatorOf,
+) -> None:
+    """Otherwise a change would get the blame for what the memory does."""
+    translator = translator_of()
+    assert remember(translator, [(LINES[0], LINES[2])]) == 1
+    options = {"beam_size": 2, "max_length": 60}
+    trace = translator.trace(LINES[0], **options)
+    assert trace.translation == translator.translate([LINES[0]], **options)[0].text == LINES[2]
+    for pair in (
+        Pair.of_trace(translator, trace, **options),
+        Pair.of(translator, LINES[0], **options),
+        Pair.of(translator, LINES[0], LINES[2], **options),
+    ):
+        found = effect_on(pair, [])
+        assert found.translation == found.new_translation == LINES[2]
+
+
+def test_the_pair_of_a_trace_has_its_capitals(translator_of: TranslatorOf) -> None:
+    translator = translator_of()
+    remember(translator, [(LINES[0], LINES[2])])
+    trace = translator.trace(LINES[0].upper(), max_length=60)
+    found = effect_on(Pair.of_trace(translator, trace, max_length=60), [])
+    assert trace.translation == found.translation == found.new_translation == LINES[2].upper()
 
 
 def test_the_model_translates_if_no_translation_is_given(translator_of: TranslatorOf) -> None:

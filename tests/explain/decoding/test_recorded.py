@@ -22,6 +22,7 @@ from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
 from heed.text.vocab import Vocab
 from heed.translate.parts import Chunk
+from heed.translate.remember import remember
 from heed.translate.translator import Translator
 
 Make = Callable[..., Translator]
@@ -271,6 +272,19 @@ def test_a_prefix_may_be_ids_that_no_text_spells(hash_translator: Make) -> None:
         record_search(translator, TEXT, prefix_ids=[translator.tgt_vocab.size])
     with pytest.raises(DataError, match="but holds 3"):
         record_search(translator, TEXT, prefix_ids=[translator.tgt_vocab.eos_id])
+
+
+@pytest.mark.parametrize("rule", ["first", "bound", "never"])
+def test_a_search_that_follows_a_memory_says_why_it_stopped(
+    rule: str, hash_translator: Make
+) -> None:
+    """A search with a strong guide stops by the bound, whatever the options say."""
+    translator = hash_translator(1)
+    assert remember(translator, [(TEXT, "The man sings")]) == 1
+    options = {"beam_size": 3, "early_stopping": rule}
+    record = record_search(translator, TEXT, **options).record
+    assert record.text == translator.translate([TEXT], **options)[0].text == "The man sings"
+    assert record.stop.reason == "bound"
 
 
 def test_only_one_sentence_can_be_recorded(hash_translator: Make) -> None:

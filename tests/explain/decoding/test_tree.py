@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -62,6 +63,14 @@ def test_a_tree_is_text(written: Make) -> None:
     assert not any("\x1b" in line for line in whole)
     colored = tree_lines(record, is_colored=True)
     assert "\x1b[1m" in "".join(colored)
+
+
+def test_the_tree_of_a_long_text_is_deeper_than_the_stack(hash_translator: Make) -> None:
+    length = sys.getrecursionlimit() + 100
+    limits = {"max_length": length, "max_length_offset": length, "min_length": length - 1}
+    record = record_search(hash_translator(1), TEXT, beam_size=2, **limits).record
+    lines = tree_lines(record, is_colored=False, marks=ASCII, with_pruned=True)
+    assert max(line.count("|  ") + line.count("   ") for line in lines) >= length - 2
 
 
 def test_a_notebook_shows_the_tree_as_text(written: Make) -> None:

@@ -26,6 +26,9 @@ def found(terms: Terms, text: str) -> list[str]:
         (["東京"], "東京都", ["東京"]),
         (["co"], "co-op, cocoa", ["co"]),
         (["Müller"], "Frau Müller, Müllers", ["Müller"]),
+        # Vowel signs are parts of words.
+        (["राम"], "रामायण, राम", ["राम"]),
+        (["كتب"], "كتبَهُ, كتب", ["كتب"]),
         ([], "heed", []),
     ],
 )

@@ -229,6 +229,16 @@ def test_slots_stay_where_they_are_when_texts_are_cut_otherwise(
         assert [text.decode(ids) for ids in some] == [text.decode(ids) for ids in plain]
 
 
+def test_no_side_gets_too_long_when_texts_are_cut_otherwise(
+    data: Prepared, slotted: ReplacedPairs
+) -> None:
+    vocab = data.src_vocab
+    longest = int(max(slotted.src_lengths.max(), slotted.tgt_lengths.max()))
+    sampled = ResampledPairs(slotted, vocab, vocab, alpha=0.01, seed=1, epoch=0, max_length=longest)
+    assert rows(sampled) != rows(slotted)
+    assert max(sampled.src_lengths.max(), sampled.tgt_lengths.max()) == longest
+
+
 def test_the_language_tag_of_a_source_stays_in_front(tmp_path: Path) -> None:
     data = prepared(tmp_path / "both", sentences(), ("en", "de"), both_directions=True)
     vocabs = data.src_vocab, data.tgt_vocab

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.train.epochs.corpus import prepared
 
 from heed.data.prepared import Prepared
+from heed.text.piece_words import words_of
 from heed.train.epochs import recombine
 from heed.train.epochs.phrases import MAX_WORDS, phrases
 from heed.train.epochs.recombine import Recombiner
@@ -145,3 +146,16 @@ def test_of_a_large_corpus_the_shortest_pairs_are_aligned(
     assert 0 < len(recombiner(data)(1).numbers) < 70
     monkeypatch.setattr(recombine, "MAX_CELLS", 0)
     assert not len(recombiner(data)(1).numbers)
+
+
+def test_the_words_of_pairs_that_are_not_aligned_are_not_collected(
+    data: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They take a kilobyte or more a pair."""
+    split: list[list[str]] = []
+    monkeypatch.setattr(recombine, "MAX_CELLS", 10 * 36)
+    monkeypatch.setattr(
+        recombine, "words_of", lambda pieces: split.append(pieces) or words_of(pieces)
+    )
+    recombiner(data)
+    assert 2 < len(split) < 2 * 20

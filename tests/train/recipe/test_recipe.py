@@ -14,6 +14,7 @@ import pytest
 from heed.data.corpus import Corpus, DataConfig
 from heed.data.prepare import prepare
 from heed.errors import ConfigError
+from heed.model.config import ModelConfig
 from heed.text.vocab import TokenizerConfig
 from heed.train.recipe import choose, recipe
 from heed.train.recipe.asked import Asked
@@ -290,6 +291,7 @@ def test_pieces_that_are_taken_over_decide_their_kind_and_what_is_shared(
     asked = Asked({"tokenizer": {"vocab_from": str(folder)}})
     recipe = settle(tmp_path, asked, data, lambda: 30.0, {})
     assert (recipe.tokenizer.kind, recipe.tokenizer.joint) == ("char", is_joint)
+    assert isinstance(recipe.model, ModelConfig)
     assert recipe.model.tied == ("three-way" if is_joint else "output")
     draft(asked.plus("tokenizer.kind", "char"))
     for name, wrong in (("kind", "bpe"), ("joint", not is_joint)):

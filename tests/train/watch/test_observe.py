@@ -152,13 +152,17 @@ def test_the_live_line_tells_expectation_and_memory() -> None:
     line = LiveLine("bleu")
     expected = {"low": 37.2, "middle": 38.5, "high": 39.8}
     line({"kind": "validation", "is_best": True, "bleu": 30.0, "forecast": {"bleu": expected}})
-    line({"kind": "epoch", "pad_share": 0.011, "steps": 16})
+    line({"kind": "epoch", "pad_share": 0.011, "steps": 16, "batch": 0, "batches": 32})
     step = {"kind": "step", "step": 8, "epoch": 0, "share": 0.5, "left_s": 62.0, "seconds": 0.02}
     line({**step, "nll": float("nan"), "n_tgt_tokens": 40, "memory_mb": 512})
     assert line.text == (
         "step 8  epoch 0.0  50%  1m left  2000 tok/s  dev bleu 30.00 (best)  expect 37–40  "
         "pad 1.1%  512 MB"
     )
+    line({"kind": "epoch", "pad_share": 0.011, "steps": 16, "batch": 24, "batches": 32})
+    for number in (20, 21):  # after a pause within an epoch
+        line({**step, "epoch": 3, "step": number, "nll": 1.0, "n_tgt_tokens": 40})
+    assert "  epoch 3.8  " in line.text
 
 
 def test_the_live_line_of_the_next_run_has_none_of_the_figures_of_the_last() -> None:
@@ -191,6 +195,14 @@ def test_the_curves_of_a_run_have_no_points_of_its_teachers(
     report({"kind": "note", "text": "the model that learns from them"})
     report({"kind": "step", "step": 1, "nll": 4.0, "is_skipped": False})
     assert points == [("step/nll", 4.0, 1)]
+
+
+def test_damaged_lines_of_a_log_are_removed_and_an_incomplete_one_stays(tmp_path: Path) -> None:
+    log, path = EventLog(tmp_path), tmp_path / "metrics.jsonl"
+    path.write_bytes(b'{"step": 1}\n\0\r\0\n{"st{"step": 3}\n[4]\n{"step": 5}\n{"st')
+    assert log.mend() == 3
+    assert path.read_bytes() == b'{"step": 1}\n{"step": 5}\n{"st'
+    assert log.mend() == 0
 
 
 def test_a_log_of_skipped_steps_holds_no_number_that_json_lacks(tmp_path: Path) -> None:

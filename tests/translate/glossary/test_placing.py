@@ -1,5 +1,6 @@
 """Glossaries: where terms stand, and where their translations go."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.documents.fakes import changed, reversed_words
@@ -33,6 +34,12 @@ def test_a_term_in_small_letters_takes_the_case_of_its_occurrence() -> None:
 def test_the_capital_at_the_beginning_of_a_sentence_is_that_of_the_translation() -> None:
     assert applied({"cat": "katze"}, "Cat here") == "Katze here"
     assert applied({"cat": "katze"}, "Cat here", backwards=True) == "here katze"
+
+
+@pytest.mark.parametrize("said", ["Handy hier", "IPhone hier"])
+def test_a_term_that_stays_as_it_is_gets_no_capital_at_the_beginning(said: str) -> None:
+    done = apply_glossary(Glossary.of({"iPhone": "="}), "iPhone here", Translation(text=said))
+    assert done.translation.text == "iPhone hier"
 
 
 # Placing

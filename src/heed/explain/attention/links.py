@@ -159,8 +159,8 @@ def _from_naacl(lines: list[str], path: str, n_pairs: int | None) -> list[Gold]:
         if match[4] != "P":
             sure.add(link)
     count = n_pairs or max(links, default=0)
-    if links and not 1 <= min(links) <= max(links) <= count:
-        raise DataError(f"{path} must have pairs from 1 to {count}, but has pair {max(links)}.")
+    if outside := [number for number in links if not 1 <= number <= count]:
+        raise DataError(f"{path} must have pairs from 1 to {count}, but has pair {outside[0]}.")
     nothing: tuple[set[Link], set[Link]] = (set(), set())
     found = [links.get(number, nothing) for number in range(1, count + 1)]
     return [Gold(frozenset(sure), frozenset(possible)) for sure, possible in found]

@@ -6,11 +6,13 @@ Whatever `heed.model.trace.editing` changes in the model is changed here too.
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
+from heed.decode.guided import Guide
 from heed.decode.options import DecodeOptions, options_from
 from heed.model.masks import padding_mask
 from heed.model.network import TorchNetwork
@@ -35,6 +37,8 @@ class Pair:
         src_ids: ids that the encoder reads, `<eos>` last.
         tgt_ids: ids of the translation, without `<bos>` and `<eos>`.
         line: the source, if it has protected spans.
+        guide: the translation of a similar source in the translator's memory, which searches
+            follow; None = none.
         before_pass: called before each pass through the model; may raise to end the work.
     """
 
@@ -43,6 +47,7 @@ class Pair:
     src_ids: list[int]
     tgt_ids: list[int]
     line: Source | None = field(default=None, repr=False)
+    guide: Guide | None = field(default=None, repr=False)
     before_pass: Callable[[], None] = field(default=lambda: None, repr=False)
 
     @classmethod
@@ -84,6 +89,7 @@ class Pair:
             src_ids=chunk.src_ids,
             tgt_ids=chunk.prefix,
             line=chunk.source,
+            guide=chunk.guide,
         )
         return pair if translation is not None else replace(pair, tgt_ids=pair.search())
 
@@ -106,12 +112,21 @@ class Pair:
         """
         trace = trace.without_padding()
         src_vocab, tgt_vocab = translator.src_vocab, translator.tgt_vocab
+        src_ids = trace.source_ids or _ids(src_vocab, trace.source_tokens)
+        tgt_ids = trace.expected_ids[:-1] or _ids(tgt_vocab, trace.target_tokens[1:])
+        tags = {src_vocab.language_id(language) for language in src_vocab.languages}
+        tag = [*takewhile(tags.__contains__, src_ids)]
+        chunk = read_whole(translator.reader, trace.source, tag)
+        written = text_of(tgt_ids, tgt_vocab, chunk.source)
+        if (chunk.src_ids, written) != (src_ids, trace.translation):  # it was given
+            chunk = read_pair(translator.reader, trace.source, trace.translation, tag)
         return cls(
             tracer=Tracer(translator.traced, src_vocab, tgt_vocab, on_progress=before_pass),
             options=options_from(translator.options, options),
-            src_ids=trace.source_ids or _ids(src_vocab, trace.source_tokens),
-            tgt_ids=trace.expected_ids[:-1] or _ids(tgt_vocab, trace.target_tokens[1:]),
-            line=read_pair(translator.reader, trace.source, trace.translation, []).source,
+            src_ids=src_ids,
+            tgt_ids=tgt_ids,
+            line=chunk.source,
+            guide=chunk.guide,
             before_pass=before_pass,
         )
 
@@ -170,7 +185,7 @@ class Pair:
 
     def search(self) -> list[int]:
         """The ids of the best translation that the model finds now."""
-        return self.tracer.best(self.src_ids, self.options, line=self.line).ids
+        return self.tracer.best(self.src_ids, self.options, line=self.line, guide=self.guide).ids
 
     def log_probs(self, n_rows: int = 1) -> Tensor:
         """Log-probs of all pieces after each target position, with gradients if they are enabled.

@@ -25,7 +25,8 @@ class Reference:
     Attributes:
         words: source words that could decide, as given.
         attention: attention of the pronoun to each word in the encoder's self-attention, summed
-            over the word's pieces, `(n_words, n_layers, n_heads)`.
+            over the word's pieces, `(n_words, n_layers, n_heads)`; of a model without it,
+            `(n_words, 0, 0)`.
         chosen: the target piece in the translation.
         rival: the piece for the other reference.
         preference: log p(chosen) - log p(rival), in nats.
@@ -70,12 +71,14 @@ def reference(
     def preference(log_probs: torch.Tensor) -> torch.Tensor:
         return log_probs[:, position, chosen_id] - log_probs[:, position, rival_id]
 
+    nothing = np.zeros((0, 0, len(pair.src_ids)), np.float32)
+    attention = np.stack(weights) if weights else nothing
     rows = erased_rows(pair)[places]
     before = preference(pair.log_probs())
     after = preference(pair.log_probs_of(rows, pair.rows(pair.tgt_in_ids, len(rows))))
     return Reference(
         words=[*words],
-        attention=np.stack(weights)[:, :, places].transpose(2, 0, 1),
+        attention=attention[:, :, places].transpose(2, 0, 1),
         chosen=chosen,
         rival=rival,
         preference=float(before),

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from heed.decode.early_stopping import EARLY_STOPPING, Standing
+from heed.decode.guided import Guide
 from heed.decode.length_penalty import LENGTH_FORMULAS
 from heed.decode.options import DecodeOptions, options_from
 from heed.decode.state import Step
@@ -171,7 +172,7 @@ def _assemble(
 ) -> SearchRecord:
     """The record of a finished search."""
     vocab = translator.tgt_vocab
-    stop = _stop(recorder, options, vocab.eos_id)
+    stop = _stop(recorder, options, chunk.guide)
     steps = _with_last_fates(recorder.steps, stop, options)
     finished = _finished(steps, vocab, options, chunk.source)
     return SearchRecord(
@@ -188,7 +189,7 @@ def _assemble(
     )
 
 
-def _stop(recorder: Recorder, options: DecodeOptions, eos_id: int) -> Stop:
+def _stop(recorder: Recorder, options: DecodeOptions, guide: Guide | None) -> Stop:
     """The reason for the end of a search, by the search's own stopping rule."""
     steps, limit = recorder.steps, recorder.limit
     last = steps[-1]
@@ -209,7 +210,8 @@ def _stop(recorder: Recorder, options: DecodeOptions, eos_id: int) -> Stop:
         divisors=_divisor(limit, options),
         worst_kept=ended[options.n_best - 1] if len(ended) >= options.n_best else -math.inf,
     )
-    rule = options.early_stopping
+    # A search with a strong guide has a rule of its own.
+    rule = "bound" if guide is not None and guide.is_strong else options.early_stopping
     assert EARLY_STOPPING[rule](standing), "a search stops by its rule"
     if rule == "first":
         numbers = f"{standing.n_ended} for a beam of {standing.beam_size}"

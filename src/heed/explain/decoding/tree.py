@@ -132,22 +132,21 @@ def tree_lines(
         with_pruned: also draw candidates that were pruned at once.
     """
     tree = tree_of(record)
-    lines = ["<bos>", *_branches(tree, ROOT, "", marks, with_pruned, is_colored)]
+    lines = ["<bos>", *_branches(tree, marks, with_pruned, is_colored)]
     lines += ["", f"{len(record.steps)} steps; {record.stop.sentence}."]
     lines += [*_pruned_counts(tree), "", *_ranking(record, is_colored)]
     return lines
 
 
-def _branches(
-    tree: Tree, at: str, indent: str, marks: Marks, with_pruned: bool, is_colored: bool
-) -> list[str]:
+def _branches(tree: Tree, marks: Marks, with_pruned: bool, is_colored: bool) -> list[str]:
     lines = []
-    shown = _shown(tree, at, with_pruned)
-    for child in shown:
+    # Not by recursion: the tree of a long text is deeper than Python's stack.
+    waiting = _children(tree, ROOT, "", with_pruned)
+    while waiting:
+        child, indent, is_last = waiting.pop()
         chain = [child]
         while len(following := _shown(tree, chain[-1].id, with_pruned)) == 1:
             chain.append(following[0])
-        is_last = child is shown[-1]
         label = _chain_label(tree, chain, marks)
         style = _style(chain[-1]) if is_colored else ""
         lines.append(
@@ -155,8 +154,14 @@ def _branches(
             f"{style}{label}{_PLAIN if style else ''}"
         )
         deeper = indent + (" " * len(marks.line) if is_last else marks.line)
-        lines += _branches(tree, chain[-1].id, deeper, marks, with_pruned, is_colored)
+        waiting += _children(tree, chain[-1].id, deeper, with_pruned)
     return lines
+
+
+def _children(tree: Tree, at: str, indent: str, with_pruned: bool) -> list[tuple[Node, str, bool]]:
+    """The children of a node, last first: each with its indentation, and whether it is the last."""
+    shown = _shown(tree, at, with_pruned)
+    return [(child, indent, child is shown[-1]) for child in reversed(shown)]
 
 
 def _shown(tree: Tree, at: str, with_pruned: bool) -> list[Node]:

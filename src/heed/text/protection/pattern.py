@@ -9,6 +9,11 @@ LETTER = (
 )
 """Letters that bound a number. Scripts without blanks between words are left out: `2011年`."""
 
+MARKS = (
+    r"\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u200c\u200d"
+)
+r"""Accents, vowel signs and joiners, which are parts of words, though `\w` does not match them."""
+
 
 class Pattern(NamedTuple):
     """One rule.

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 
 from heed.errors import DataError
 from heed.text.normalize import normalize
-from heed.text.protection.pattern import LETTER
+from heed.text.protection.pattern import LETTER, MARKS
 
 MAX_LENGTH = 500
 """Most characters of a term; a longer one is probably a line of text, given by mistake."""
 
 # Words, single characters of scripts without blanks between words, and single marks.
-_TOKEN = re.compile(rf"(?:{LETTER}|\d|[\u0300-\u036f])+|\S")
+_TOKEN = re.compile(rf"(?:{LETTER}|\d|[{MARKS}])+|\S")
 
 
 class Terms:

@@ -7,10 +7,11 @@ Source: Andreas 2020, "Good-Enough Compositional Data Augmentation", section 3; 
     phrases of two languages here.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heed.data.word_alignment import aligned
 from heed.machine.seeds import derived_random
@@ -71,50 +72,67 @@ class Recombiner:
     ) -> None:
         self._pairs, self._share, self._seed = pairs, share, seed
         self._max_length = max_length
-        n_tags = int(bool(src_vocab.languages))
-        numbers = range(len(pairs.src_lengths))
-        self._tags = [pairs.src(n)[:n_tags].tolist() for n in numbers]
-        self._src = _Side(src_vocab, (pairs.src(n)[n_tags:].tolist() for n in numbers))
-        self._tgt = _Side(tgt_vocab, (pairs.tgt(n).tolist() for n in numbers))
+        self._n_tags = int(bool(src_vocab.languages))
+        self._src, self._tgt = _Side(src_vocab), _Side(tgt_vocab)
+        self._read_words()
         self._choices = self._find_choices()
 
     def __call__(self, epoch: int) -> ReplacedPairs:
         """The pairs of an epoch; the seed and its number decide which phrases are replaced."""
         return ReplacedPairs(self._pairs, self._replacements(epoch))
 
-    def _find_choices(self) -> list[list[_Choice]]:
+    def _read_words(self) -> None:
+        """Split pairs into words, the shortest first, up to `MAX_CELLS`."""
+        pairs, n_cells = self._pairs, 0
+        costs = pairs.src_lengths.astype(np.int64) * pairs.tgt_lengths
+        for number in np.argsort(costs, kind="stable").tolist():
+            src_ids = pairs.src(number)[self._n_tags :]
+            n_src = self._src.read(number, src_ids)
+            n_cells += n_src * self._tgt.read(number, pairs.tgt(number))
+            if n_cells > MAX_CELLS:
+                del self._src.texts[number], self._tgt.texts[number]
+                return
+
+    def _tag(self, number: int) -> list[int]:
+        """The language tag of a pair, if there are any."""
+        tag: list[int] = self._pairs.src(number)[: self._n_tags].tolist()
+        return tag
+
+    def _find_choices(self) -> dict[int, list[_Choice]]:
         """For each pair its phrases that others can replace."""
-        found: list[list[tuple[Place, Phrase, object]]] = [[] for _ in self._tags]
+        found: dict[int, list[tuple[Place, Phrase, object]]] = {}
         by_context: dict[object, dict[Phrase, None]] = {}
         for n, links in _links(self._src.texts, self._tgt.texts):
+            found[n], tag = [], self._tag(n)
             for place in phrases(links, len(self._src.texts[n])):
                 src, tgt = place.src, place.tgt
                 own = Phrase(self._src.phrase(n, *src), self._tgt.phrase(n, *tgt))
                 if self._src.is_fixed(own.src) or self._tgt.is_fixed(own.tgt):
                     continue
                 beside = self._src.beside(n, *src), self._tgt.beside(n, *tgt)
-                context = *self._tags[n], *beside
+                context = *tag, *beside
                 found[n].append((place, own, context))
                 by_context.setdefault(context, {})[own] = None
         options = {key: [*own] for key, own in by_context.items() if len(own) > 1}
-        return [
-            [_Choice(place, own, options[key]) for place, own, key in places if key in options]
-            for places in found
-        ]
+        return {
+            n: [_Choice(place, own, options[key]) for place, own, key in places if key in options]
+            for n, places in found.items()
+        }
 
     def _replacements(self, epoch: int) -> Iterator[Replacement]:
         random = derived_random(self._seed, "recombined", epoch)
-        for number in np.flatnonzero(random.random(len(self._tags)) < self._share).tolist():
+        n_pairs = len(self._pairs.src_lengths)
+        for number in np.flatnonzero(random.random(n_pairs) < self._share).tolist():
             found = self._changed(number, random)
             if found is not None and found.fits(self._max_length):
                 yield found
 
     def _changed(self, number: int, random: np.random.Generator) -> Replacement | None:
         """The pair with one to three other phrases; None if none of its phrases has a rival."""
-        wanted = 1 + int(random.random() * MOST)
+        wanted, choices = 1 + int(random.random() * MOST), self._choices.get(number, ())
         chosen: list[tuple[Place, Phrase]] = []
-        for row in random.permutation(len(self._choices[number])).tolist():
-            place, own, options = self._choices[number][row]
+        for row in random.permutation(len(choices)).tolist():
+            place, own, options = choices[row]
             # Words beside a replaced phrase are its context.
             if len(chosen) == wanted or any(place.touches(other) for other, _ in chosen):
                 continue
@@ -125,22 +143,27 @@ class Recombiner:
             return None
         src = self._src.replaced(number, [(*place.src, new.src) for place, new in chosen])
         tgt = self._tgt.replaced(number, [(*place.tgt, new.tgt) for place, new in chosen])
-        return Replacement(number, self._tags[number] + src, tgt)
+        return Replacement(number, self._tag(number) + src, tgt)
 
 
 class _Side:
-    """The words of one side of the pairs, as ids and as text."""
+    """The words of one side of some pairs by their numbers, as ids and as text."""
 
-    def __init__(self, vocab: Vocab, sentences: Iterable[list[int]]) -> None:
+    def __init__(self, vocab: Vocab) -> None:
         slots = vocab.slots.ids if vocab.slots else ()
+        self._vocab = vocab
         self._fixed = {id for id in range(vocab.size) if vocab.is_control(id)} | {*slots}
         self._begins = vocab.begins_word.tolist()
-        self.ids: list[list[Ids]] = []
-        self.texts: list[list[str]] = []
-        for ids in sentences:
-            words = words_of(vocab.pieces(ids))
-            self.ids.append([tuple(ids[word.first : word.end]) for word in words])
-            self.texts.append([word.text for word in words])
+        self.ids: dict[int, list[Ids]] = {}
+        self.texts: dict[int, Words] = {}
+
+    def read(self, number: int, sentence: NDArray[np.integer[Any]]) -> int:
+        """Split a sentence into words; returns how many it has."""
+        ids = sentence.tolist()
+        words = words_of(self._vocab.pieces(ids))
+        self.ids[number] = [tuple(ids[word.first : word.end]) for word in words]
+        self.texts[number] = [word.text for word in words]
+        return len(words)
 
     def phrase(self, number: int, start: int, end: int) -> Ids:
         """The ids of some adjacent words of a sentence."""
@@ -165,13 +188,14 @@ class _Side:
         return [*_joined(words)]
 
 
-def _links(src: Sequence[Words], tgt: Sequence[Words]) -> Iterator[tuple[int, dict[int, int]]]:
+def _links(
+    src: Mapping[int, Words], tgt: Mapping[int, Words]
+) -> Iterator[tuple[int, dict[int, int]]]:
     """Numbers of pairs, and the target word of each source word by both directions."""
-    n_cells = np.array([len(one) * len(other) for one, other in zip(src, tgt, strict=True)])
-    shortest = np.argsort(n_cells, kind="stable")
-    kept = np.sort(shortest[np.cumsum(n_cells[shortest]) <= MAX_CELLS]).tolist()
-    src, tgt = [src[n] for n in kept], [tgt[n] for n in kept]
-    for n, forth, back in zip(kept, aligned(src, tgt), aligned(tgt, src), strict=True):
+    numbers = sorted(src)
+    sources, targets = [src[n] for n in numbers], [tgt[n] for n in numbers]
+    links = zip(numbers, aligned(sources, targets), aligned(targets, sources), strict=True)
+    for n, forth, back in links:
         yield n, dict(forth & {(i, j) for j, i in back})
 
 

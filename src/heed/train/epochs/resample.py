@@ -26,7 +26,8 @@ class ResampledPairs:
         alpha: how freely to segment, as in `Vocab.sample`; smaller is freer.
         seed: with `epoch` decides every segmentation.
         epoch: number of the pass through the data.
-        max_length: a segmentation longer than this is left as the store has it.
+        max_length: most pieces of a side, `<eos>` included; a side that would be longer is left as
+            the store has it.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class ResampledPairs:
             drawn = derive_seed(seed, side, epoch, index) % 2**32
             encode = partial(vocab.sample, alpha=alpha, seed=drawn)
             whole = [*ids[:n_tags].tolist(), *slots[side].encode(text, encode)]
-            return whole if len(whole) <= max_length else _listed(ids)
+            return whole if len(whole) < max_length else _listed(ids)
 
         slots = {"src": SlotText(src_vocab), "tgt": SlotText(tgt_vocab)}
         numbers = range(len(pairs.src_lengths))

@@ -3,6 +3,7 @@
 Pieces are counted, because a search repeats pieces; a loop may not contain a whole word.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 MIN_REPEATS = 3
@@ -74,11 +75,14 @@ def repeated(tokens: Sequence[str]) -> Iterator[tuple[int, int, int]]:
 
 def longest_again(tokens: Sequence[str]) -> int:
     """Length in tokens of the longest stretch that occurs twice without overlap."""
-    size = 0
-    if len(tokens) - len(set(tokens)) > 1:
-        while _again(tokens, size + 1) is not None:
-            size += 1
-    return size
+    if len(tokens) - len(set(tokens)) < TWICE:
+        return 0
+    # A stretch that occurs twice begins with a shorter one that does.
+    most = 1
+    while _again(tokens, most) is not None:
+        most *= 2
+    longer = range(most // 2 + 1, most)
+    return most // 2 + bisect_left(longer, True, key=lambda size: _again(tokens, size) is None)
 
 
 def _often(found: Sequence[tuple[int, int, int]], usual: int) -> list[tuple[int, int]]:

@@ -30,6 +30,7 @@ class Occurrence:
         targets: its forms, in the case of the occurrence; none = no form is required.
         banned: words that are forbidden in the translation.
         is_exact: whether the forms are required in exactly this case.
+        is_kept: whether the form is the occurrence itself, which keeps its case everywhere.
         start: start of the occurrence.
         end: its end.
         n_words: its number of words.
@@ -39,6 +40,7 @@ class Occurrence:
     targets: tuple[str, ...]
     banned: tuple[str, ...]
     is_exact: bool
+    is_kept: bool
     start: int
     end: int
     n_words: int
@@ -242,6 +244,7 @@ def _occurrence(text: str, match: Match[Term]) -> Occurrence | None:
         targets=targets,
         banned=term.banned,
         is_exact=term.case == "case" or term.targets == (KEEP,),
+        is_kept=term.targets == (KEEP,),
         start=match.start,
         end=match.end,
         n_words=match.n_words,

@@ -40,7 +40,8 @@ def find_targets(text: str, occurrences: Sequence[Occurrence]) -> list[Span | No
             if folded[start : start + n] != wanted or not all(is_free[start : start + n]):
                 continue
             is_exact = one.is_exact and not text.isupper()  # a line in capitals
-            if is_exact and not _is_exact(words[start : start + n], form, is_first=not start):
+            is_first = not start and not one.is_kept
+            if is_exact and not _is_exact(words[start : start + n], form, is_first=is_first):
                 continue
             is_free[start : start + n] = [False] * n
             found[number] = (spans[start][0], spans[start + n - 1][1])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Generic, TypeVar
 
+from heed.text.spans import overlaps
 from heed.translate.words import Span, word_spans, words_in
 
 Entry = TypeVar("Entry")
@@ -56,7 +57,7 @@ class Matcher(Generic[Entry]):
 
         Args:
             text: any text.
-            taken: stretches of it that no entry may touch, in order.
+            taken: stretches of it that no entry may touch, without overlap.
         """
         spans = word_spans(text)
         words = [text[start:end].casefold() for start, end in spans]
@@ -65,6 +66,7 @@ class Matcher(Generic[Entry]):
             return []
         # Terms are compared with slices of this: a slice is faster than a list of words.
         joined = " ".join(words)
+        taken = sorted(taken)
         starts = [0, *accumulate(len(word) + 1 for word in words)]
         found: list[Match[Entry]] = []
         place = 0
@@ -75,7 +77,7 @@ class Matcher(Generic[Entry]):
                     continue
                 entries = self._by_words.get(joined[starts[place] : starts[place + n] - 1])
                 start, end = spans[place][0], spans[place + n - 1][1]
-                if entries and not any(a < end and start < b for a, b in taken):
+                if entries and not overlaps(taken, start, end):
                     match = Match(entries, start, end, place, n)
                     break
             if match:

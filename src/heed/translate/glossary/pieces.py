@@ -55,7 +55,8 @@ def _forms(occurrence: Occurrence, source: str, vocab: Vocab) -> tuple[Form, ...
     found: dict[Form, None] = {}
     for target in occurrence.targets:
         # A term may begin the sentence.
-        for text in dict.fromkeys((target, target[:1].upper() + target[1:])):
+        capital = target if occurrence.is_kept else target[:1].upper() + target[1:]
+        for text in dict.fromkeys((target, capital)):
             found.update(dict.fromkeys(_spellings(text, vocab, glued=glued)))
     return tuple(found)
 

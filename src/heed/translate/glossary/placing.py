@@ -62,12 +62,14 @@ class _Put:
         last: the word after them; equal to `first` for a gap.
         target: the term.
         src: the words of the source that it translates, `(first, last)`.
+        is_kept: whether it gets no capital at the beginning of a sentence.
     """
 
     first: int
     last: int
     target: str
     src: Span
+    is_kept: bool
 
 
 def place_terms(
@@ -202,7 +204,7 @@ class Site:
                 continue
             first, last = stretch
             free[first:last] = False
-            put.append(_Put(first, last, occurrence.target, self.words(occurrence)))
+            put.append(self._put(occurrence, first, last, occurrence.target))
         if not put:
             return Applied(self.translation, unplaced)
         put.sort(key=lambda one: one.first)
@@ -215,12 +217,15 @@ class Site:
         occurrence = self.missing[0]
         stretch = self.stretch(occurrence, self.free)
         places = self.likely_places(occurrence) if stretch is None else [stretch]
-        src = self.words(occurrence)
-        return [
-            _with_terms(self.source, self.translation, self.links, [_Put(first, last, target, src)])
+        put = [
+            self._put(occurrence, first, last, target)
             for first, last in places
             for target in self.likely_forms(occurrence, first, last)
         ]
+        return [_with_terms(self.source, self.translation, self.links, [one]) for one in put]
+
+    def _put(self, occurrence: Occurrence, first: int, last: int, target: str) -> _Put:
+        return _Put(first, last, target, self.words(occurrence), occurrence.is_kept)
 
     def words(self, occurrence: Occurrence) -> Span:
         """The words of an occurrence, by their indices in the source."""
@@ -299,7 +304,7 @@ def _with_terms(
         target = one.target
         if text.isupper():
             target = target.upper()  # a line in capitals is answered in capitals
-        elif start == 0 and text[:1].isupper():
+        elif start == 0 and text[:1].isupper() and not one.is_kept:
             target = target[:1].upper() + target[1:]
         if one.first == one.last:
             before, after = text[:start], text[start:]
