@@ -309,3 +309,11 @@ def slots_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.slots_model import train_slots_model
 
     return train_slots_model(tmp_path_factory.mktemp("slots"))
+
+
+@pytest.fixture
+def hang_ups_end() -> Iterator[None]:
+    """SIGHUP ends the process, though `nohup` has it ignored for tests in the background."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)

@@ -13,8 +13,10 @@ from typing import Any
 import click
 import pytest
 
+from heed.cli import doctor
 from heed.cli import main as main_module
 from heed.cli.command import Session
+from heed.cli.doctor import PACKAGES
 from heed.cli.main import COMMANDS, explain, run
 from heed.engine.library import is_compiled
 from heed.errors import DataError, UsageError
@@ -259,6 +261,32 @@ def test_doctor_names_versions_and_machine(call: Callable[..., Any]) -> None:
     assert code == 0
     for word in ("heed", "python", "torch", "cores", "memory", "instructions", "models"):
         assert re.search(rf"^{word} ", out, re.MULTILINE)
+
+
+def test_doctor_knows_the_packages_of_every_part() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    parts = {"always": project["dependencies"], **project["optional-dependencies"]}
+    wanted = {
+        re.split(r"[>;\[ ]", package)[0]: part
+        for part, packages in parts.items()
+        for package in packages
+        if part != "dev"
+    }
+    assert wanted == PACKAGES
+
+
+def test_doctor_says_how_to_get_what_is_missing(
+    call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = {name: "1" for name in PACKAGES if name not in ("regex", "starlette")}
+    monkeypatch.setattr(doctor, "_version", versions.get)
+    code, out, err = call("doctor")
+    assert code == 0
+    assert re.search(r"^starlette +not installed \(optional: heed\[serve\]\)$", out, re.MULTILINE)
+    assert err.splitlines() == [
+        "For the missing part: pip install heed",
+        "For the missing part: pip install 'heed[serve]'",
+    ]
 
 
 @pytest.mark.parametrize(

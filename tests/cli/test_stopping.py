@@ -46,6 +46,7 @@ def test_the_first_signal_is_noted_and_the_second_acts() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("hang_ups_end")
 @pytest.mark.parametrize("number", stopping.STOP_SIGNALS)
 def test_before_training_a_signal_ends_what_is_being_done(number: Any) -> None:
     said: list[Any] = []
@@ -62,6 +63,24 @@ def test_once_training_has_begun_a_signal_is_noted() -> None:
         stop.only_note()
         os.kill(os.getpid(), signal.SIGTERM)
     assert (stop.received, said) == ([signal.SIGTERM], [])
+
+
+@pytest.mark.usefixtures("hang_ups_end")
+def test_the_end_of_a_terminal_is_noted_once_although_it_is_told_twice() -> None:
+    with stop_signals() as stop:
+        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGHUP)
+    assert stop.received == [signal.SIGHUP]
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+
+
+@pytest.mark.usefixtures("hang_ups_end")
+def test_the_end_of_a_terminal_is_ignored_under_nohup() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with stop_signals() as stop:
+        os.kill(os.getpid(), signal.SIGHUP)
+    assert stop.received == []
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
 
 
 BLOCKED_IN_C = """

@@ -142,10 +142,12 @@ def test_translations_are_escaped_on_a_terminal_only(
         ("translate -m MODEL -q dog <&-", 0, "OUT", ""),
         ("translate -m MODEL dog 2>&- <&-", 0, "OUT", ""),
         ("models show MODEL >&- 2>&- <&-", 1, "", ""),
+        ("doctor --wrong 2>/dev/full", 2, "", ""),
+        ("translate -m MODEL --threads 999 dog 2>/dev/full", 0, "OUT", ""),
         ("train - --out RUN <&-", 1, "", "standard input"),
     ],
 )
-def test_closed_streams_end_in_words_or_do_not_matter(
+def test_closed_or_full_streams_end_in_words_or_do_not_matter(
     model: str, tmp_path: Path, command: str, code: int, out: str, err: str
 ) -> None:
     command = command.replace("MODEL", model).replace("RUN", str(tmp_path / "run"))

@@ -1,6 +1,7 @@
 """One file: whole or not at all, whatever happens in between."""
 
 import errno
+import fcntl
 import mmap
 import os
 import resource
@@ -166,6 +167,30 @@ def test_the_check_of_a_file_follows_a_link(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=f"cannot write {tmp_path}/file/new: Not a directory"):
         files.require_writable_file(tmp_path / "elsewhere")
     files.require_writable_file(tmp_path / "file")
+
+
+def test_a_disk_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lustre has them only if it is mounted so."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with (
+        pytest.raises(RunError, match=r"is on a disk without locks \(Function not implemented\)"),
+        files.lock(tmp_path),
+    ):
+        pass
+    assert not files.is_locked(tmp_path)
+
+
+def test_a_file_that_a_user_named_keeps_its_permissions(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("file")
+    for mode in (0o600, 0o664):
+        (tmp_path / "file").chmod(mode)
+        files.write_atomically(tmp_path / "link", b"new", follow_links=True)
+        assert (tmp_path / "file").stat().st_mode & 0o777 == mode
 
 
 def test_a_symbolic_link_is_replaced_unless_it_is_to_be_followed(tmp_path: Path) -> None:
@@ -375,7 +400,6 @@ def test_looking_whether_a_folder_is_locked_neither_locks_nor_writes(tmp_path: P
 
 
 def test_a_lock_is_taken_although_somebody_looks_at_it_just_then(tmp_path: Path) -> None:
-    import fcntl
     import threading
 
     with files.lock(tmp_path):

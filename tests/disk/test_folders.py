@@ -183,6 +183,53 @@ def test_a_kill_at_any_point_of_removing_leaves_all_or_nothing(
     assert not path.exists()
 
 
+def test_a_folder_that_a_network_disk_keeps_for_a_reader_has_lost_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS renames a file that is read to `.nfs…`, so that its folder cannot be removed yet."""
+    path = tmp_path / "step-000001"
+    folders.write_directory(path, OLD)
+
+    def keep(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rmdir", keep)
+        folders.remove_directory(path)
+    (left,) = tmp_path.iterdir()
+    assert folders.is_temporary(left.name, (path.name,))
+    folders.remove_temporaries(tmp_path, ("step-*",))
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("n_renamed", [0, 1])
+def test_without_an_exchange_of_names_an_interruption_leaves_the_old_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_renamed: int
+) -> None:
+    """Network file systems cannot exchange two names in one step."""
+    path = tmp_path / "folder"
+    folders.write_directory(path, OLD)
+    rename, left = os.replace, n_renamed
+
+    def interrupted(source: Path, target: Path) -> None:
+        nonlocal left
+        if left == 0:
+            left -= 1
+            raise KeyboardInterrupt
+        left -= 1
+        rename(source, target)
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: None)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "replace", interrupted)
+        folders.write_directory(path, NEW)
+    assert read(path) == OLD
+    assert os.listdir(tmp_path) == ["folder"]
+    folders.write_directory(path, NEW)
+    assert read(path) == NEW
+    assert os.listdir(tmp_path) == ["folder"]
+
+
 def test_removing_what_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="cannot write .*nothing"):
         folders.remove_directory(tmp_path / "nothing")

@@ -192,18 +192,19 @@ def test_a_second_process_on_the_same_run_is_refused_by_number(
 @pytest.mark.slow
 @pytest.mark.reliability
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("hang_ups_end")
 def test_stop_signals_pause_and_the_same_command_goes_on_exactly(
     tmp_path: Path, small_corpus: Corpus, small_run: Run
 ) -> None:
     """Fault R8."""
-    from heed.cli.stopping import stop_signals
+    from heed.cli.stopping import STOP_SIGNALS, stop_signals
     from heed.train.run.run import run_training
 
     exact = {**EXACT, "max_steps": 12}  # a validation and two checkpoints, as above
     small_run(tmp_path / "whole", **exact)
-    chooser, numbers = random.Random(0), (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+    chooser, numbers = random.Random(0), STOP_SIGNALS
     for trial in range(20):
-        out, number = tmp_path / f"run-{trial}", numbers[trial % 3]
+        out, number = tmp_path / f"run-{trial}", numbers[trial % 4]
         at = chooser.randrange(1, 12)
         settings: dict[str, Any] = {}
 

@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from heed import __version__
 from heed.cli.command import Option, Session
 from heed.cli.stopping import Stopped
-from heed.cli.terminal import echo, replace_closed_streams, write_any_character
+from heed.cli.terminal import discard, echo, replace_closed_streams, write_any_character
 from heed.errors import FULL_DISK, HeedError, MissingExtraError, WorkerError
 from heed.machine.threads import process_rank
 
@@ -190,7 +190,7 @@ def run(args: Sequence[str]) -> int:
         return 130
     except BrokenPipeError:
         # Python would print another error when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard(sys.stdout)
         return 141
     except Exception as error:
         words, exit_code = explain(error)

@@ -1,6 +1,7 @@
 """Show a training run on the terminal: one live line, and permanent lines.
 
-All output goes to standard error; without a terminal, only permanent lines are written.
+All output goes to standard error; without a terminal, only permanent lines are written. A run goes
+on if they cannot be written, as after its terminal was closed.
 `train/step/events.py` formats the live line.
 """
 
@@ -10,7 +11,7 @@ import sys
 import time
 from typing import Any, TextIO
 
-from heed.cli.terminal import visible
+from heed.cli.terminal import discard, visible
 from heed.data.clean import as_table
 from heed.train.step.events import Event, LiveLine, duration, interval
 
@@ -61,20 +62,36 @@ class Display:
         if show:
             show(event)
         if self.is_terminal and self.live.text and event["kind"] != "end":
-            self.stream.write(f"{_blank()}{visible(self.live.text)[: _width()]}")
-            self.stream.flush()
+            self._write(f"{self._blank()}{visible(self.live.text)[: self._width()]}")
 
     def line(self, text: str) -> None:
         """Write a permanent line, above the live one."""
-        clear = _blank() if self.is_terminal else ""
-        self.stream.write(f"{clear}{visible(text)}\n")
-        self.stream.flush()
+        clear = self._blank() if self.is_terminal else ""
+        self._write(f"{clear}{visible(text)}\n")
 
     def close(self) -> None:
         """End the live line."""
         if self.is_terminal:
-            self.stream.write(_blank())
+            self._write(self._blank())
+
+    def _write(self, text: str) -> None:
+        try:
+            self.stream.write(text)
             self.stream.flush()
+        except OSError:
+            discard(self.stream)
+
+    def _width(self) -> int:
+        """The columns of this terminal but one; standard output may go elsewhere."""
+        try:
+            own = os.get_terminal_size(self.stream.fileno())
+        except OSError:
+            own = os.terminal_size((80, 24))
+        return shutil.get_terminal_size(own).columns - 1
+
+    def _blank(self) -> str:
+        """Clear the line of the cursor without an escape code."""
+        return f"\r{' ' * self._width()}\r"
 
     def _prepare(self, event: Event) -> None:
         """Show progress: a live line; without a terminal, a line for each phase and every 10 s."""
@@ -130,15 +147,6 @@ class Display:
 
     def _end(self, event: Event) -> None:
         self.line(f"finished at step {event['step']}, after {duration(event['elapsed_s'])}")
-
-
-def _width() -> int:
-    return shutil.get_terminal_size().columns - 1
-
-
-def _blank() -> str:
-    """Clear the line of the cursor without an escape code."""
-    return f"\r{' ' * _width()}\r"
 
 
 def _scores(event: dict[str, Any]) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-"""Ctrl-C, a normal shutdown, and the warning of a job scheduler before it kills a job."""
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
+"""Ctrl-C, a normal shutdown, the warning of a job scheduler before it kills a job, and the end of a
+terminal or of an SSH connection. `nohup` has the last one ignored, and it stays so."""
 
 STOPPING = "stopping …"
 STOPPED = "Stopped before training began; nothing was lost. To start again, run the same command."
@@ -56,7 +57,9 @@ class Stop:
 
 @contextmanager
 def stop_signals(say: Say | None = None) -> Iterator[Stop]:
-    """Record stop signals instead of ending; a second one has its usual effect.
+    """Record stop signals instead of ending; a second one has its usual effect, except SIGHUP.
+
+    The end of a terminal sends SIGHUP twice: by its shell, and by the kernel.
 
     With `say`, a signal ends the process within a second, until `Stop.only_note` is called.
 
@@ -70,11 +73,13 @@ def stop_signals(say: Say | None = None) -> Iterator[Stop]:
 
     def note(number: int, _: object) -> None:
         stop.received.append(number)
-        signal.signal(number, before[number])
+        signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP else before[number])
         if stop.is_at_once:
             raise Stopped(128 + number)
 
-    before: dict[int, Any] = {number: signal.signal(number, note) for number in STOP_SIGNALS}
+    is_kept = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    taken = [number for number in STOP_SIGNALS if not (is_kept and number == signal.SIGHUP)]
+    before: dict[int, Any] = {number: signal.signal(number, note) for number in taken}
     try:
         with _ended_in_time(stop):
             yield stop

@@ -9,7 +9,7 @@ import io
 import json
 import os
 import sys
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
 
@@ -45,7 +45,7 @@ def visible(text: str) -> str:
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True, is_drawing: bool = False) -> None:
-    """Write a message for the user.
+    """Write a message for the user; one that standard error cannot take is dropped.
 
     Args:
         text: the message; its control characters are made visible.
@@ -53,7 +53,12 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True, is_drawing: bool
         nl: end the line.
         is_drawing: `text` contains heed's color codes, and otherwise only visible characters.
     """
-    click.echo(text if is_drawing else visible(text), err=err, nl=nl)
+    try:
+        click.echo(text if is_drawing else visible(text), err=err, nl=nl)
+    except OSError:
+        if not err:
+            raise
+        discard(sys.stderr)
 
 
 class _Closed(io.RawIOBase):
@@ -96,6 +101,13 @@ def replace_closed_streams() -> None:
     # would write their messages into it.
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
+    os.close(descriptor)
+
+
+def discard(stream: TextIO) -> None:
+    """Drop what is written to a stream from now on, because nobody can read it any more."""
+    descriptor = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(descriptor, stream.fileno())
     os.close(descriptor)
 
 

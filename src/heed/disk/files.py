@@ -66,8 +66,9 @@ def atomic_writer(
     Args:
         path: where the file will be.
         needed_bytes: its final size if known, for the message on a full disk.
-        follow_links: a symbolic link at `path` stays, and the file it points to is replaced. Only
-            for a path that the user typed: links in a model folder are not trusted.
+        follow_links: a symbolic link at `path` stays, the file it points to is replaced, and its
+            permissions stay. Only for a path that the user typed: links in a model folder are not
+            trusted.
 
     Raises:
         RunError: the disk is full or read-only, or permission is denied; the old file stays.
@@ -80,6 +81,9 @@ def atomic_writer(
         make_directory(target.parent)
         with open(temporary, "xb") as file:
             fault_point()
+            if follow_links and target.exists():
+                with suppress(OSError):  # some network file systems have no permissions
+                    shutil.copymode(target, temporary)
             yield file
             _sync(file)
         os.replace(temporary, target)
@@ -349,6 +353,11 @@ def lock(directory: str | os.PathLike[str]) -> Iterator[None]:
                     f"another process (pid {_pid_in(file)}) is training in {directory}. "
                     "Wait for it, stop it, or choose another run folder."
                 ) from None
+            except OSError as error:
+                raise RunError(
+                    f"{directory} is on a disk without locks ({error.strerror}), so that two "
+                    "processes might train in it. Choose a run folder on another disk."
+                ) from error
             file.truncate(0)
             file.write(f"{os.getpid()}\n".encode())
             file.flush()

@@ -287,6 +287,9 @@ def verify_directory(path: str | os.PathLike[str]) -> Manifest:
 def remove_directory(path: str | os.PathLike[str]) -> None:
     """Remove a folder; a crash during this leaves a temporary name, never a partial folder.
 
+    A network disk keeps a file that another process reads, and its folder. The temporary name then
+    stays until `remove_temporaries`.
+
     Raises:
         RunError: the disk is read-only, or permission is denied.
     """
@@ -296,7 +299,7 @@ def remove_directory(path: str | os.PathLike[str]) -> None:
         os.replace(target, doomed)
         fault_point()
         sync_directory(target.parent)
-        shutil.rmtree(doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
         fault_point()
 
 
@@ -339,8 +342,13 @@ def _exchange(new: Path, old: Path) -> None:
     except (AttributeError, OSError, TypeError):  # not Linux
         pass
     aside = temporary_beside(old)
-    os.replace(old, aside)
-    os.replace(new, old)
+    try:
+        os.replace(old, aside)
+        os.replace(new, old)
+    except BaseException:
+        if aside.exists() and not old.exists():
+            os.replace(aside, old)
+        raise
     os.replace(aside, new)
 
 

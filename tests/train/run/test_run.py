@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,6 +32,7 @@ from heed.train.run.checkpoint import load_newest
 from heed.train.run.run import Outcome
 from heed.train.run.setup import reached_limits
 from heed.train.step.control import Request, ask
+from heed.train.step.progress import Progress
 from heed.train.step.validate import Validation
 from heed.translate.lines import MIN_SOURCE_TOKENS
 from heed.translate.translator import load
@@ -57,6 +58,16 @@ def test_a_finished_run_folder_is_a_model_folder(small_run: Run, tmp_path: Path)
     # Longer than any sentence of this corpus, since below it cutting would lose more.
     assert load(out).reader.max_source_tokens == MIN_SOURCE_TOKENS
     assert isinstance(load(out)("ein hund"), str)
+
+
+def test_a_model_card_lists_a_score_of_zero(
+    small_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    monkeypatch.setattr(keeper, "best_validation", lambda out: {"bleu": 0.0, "chrf": 3.4})
+    _, events = small_run(out)
+    assert (events[-1]["kind"], events[-1]["bleu"]) == ("end", 0.0)
+    assert "| BLEU on development sentences | 0 |" in (out / "README.md").read_text("utf-8")
 
 
 def test_a_checkpoint_of_a_run_in_bfloat16_holds_float32(small_run: Run, tmp_path: Path) -> None:
@@ -373,6 +384,33 @@ def test_a_damaged_newest_checkpoint_is_passed_over_in_words(
     assert digest(out) == digest(tmp_path / "whole")
 
 
+def test_a_run_whose_log_a_power_cut_has_damaged_goes_on(small_run: Run, tmp_path: Path) -> None:
+    """Fault R3: a finished run, and one that continues."""
+    out = tmp_path / "run"
+    for limit, is_changed in ((2, True), (2, False), (4, True)):
+        log = out / "metrics.jsonl"
+        if log.exists():
+            first, _, *lines = log.read_bytes().splitlines()
+            log.write_bytes(b"\n".join([first, bytes(100), *lines, b""]))
+        outcome, events = small_run(out, max_steps=limit)
+        assert (outcome.is_finished, outcome.was_finished) == (True, not is_changed)
+        told = [event.get("text", "") for event in events if event["kind"] == "note"]
+        assert (f"{log}: 1 damaged line removed" in told) == (limit == 4 or not is_changed)
+        assert list(read_json_lines(log))
+
+
+def test_a_checkpoint_of_a_newer_heed_is_refused_in_words(
+    small_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        newer = {**asdict(Progress(step=2)), "moons": 3}
+        patch.setattr(keeper, "asdict", lambda _: newer)
+        small_run(out, stop_at=2, validations=0)
+    with pytest.raises(RunError, match=r"step-000002 was saved by a newer heed: .* know moons"):
+        small_run(out, validations=0)
+
+
 def die(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
@@ -532,7 +570,8 @@ def test_a_finished_run_tells_the_limit_that_ended_it(
 
 
 @pytest.mark.parametrize(
-    ("time_s", "spelled"), [(0.5, "0.5s"), (90, "90s"), (1800, "30m"), (5400, "1h30m")]
+    ("time_s", "spelled"),
+    [(0.5, "0.5s"), (90, "90s"), (1800, "30m"), (5400, "1h30m"), (1234567.25, "1234567.25s")],
 )
 def test_a_limit_of_time_is_told_exactly(time_s: float, spelled: str) -> None:
     config = SimpleNamespace(max_steps=None, time_s=time_s, patience=0)

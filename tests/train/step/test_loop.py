@@ -356,6 +356,16 @@ def test_time_is_set_aside_for_the_last_validation_and_for_writing() -> None:
     assert by_steps.left_s == 80.0
 
 
+def test_the_time_left_does_not_count_the_preparation_as_time_of_steps() -> None:
+    """Nor the steps of an earlier start, which another machine may have made."""
+    trainer = make_trainer(TrainConfig(max_steps=12, batch_tokens=64, validations=0))
+    trainer.progress.step = 2
+    trainer.started_at -= 1000
+    (first, *_, last) = [event for event in run(trainer) if event["kind"] == "step"]
+    assert (first["step"], last["step"], last["left_s"]) == (3, 12, 0.0)
+    assert 0 < first["left_s"] < 500
+
+
 def test_slow_validations_take_a_fifth_of_the_time_and_the_run_ends_in_time() -> None:
     trainer = make_trainer(TrainConfig(time_s=10.0, validations=50, warmup_steps=2))
     trainer.time_limit_s = training_seconds(10.0, None)

@@ -19,6 +19,7 @@ from heed.disk.files import read_json_lines
 from heed.disk.tensors import decode_tensors
 from heed.errors import RunError
 from heed.train.step import forward
+from heed.train.step.control import Request, ask
 from heed.train.step.fit_memory import in_parts, is_out_of_memory, split
 from heed.train.step.loss import output_cross_entropy
 from heed.train.step.optimizer import Optimizer
@@ -127,6 +128,19 @@ def test_weights_that_burst_in_an_update_are_neither_kept_nor_scored(
     assert_all_finite(tmp_path / "run")
 
 
+def test_a_request_to_stop_after_weights_have_burst_goes_back_and_is_served_at_once(
+    tmp_path: Path, small_run: Run
+) -> None:
+    """Steps that do not use the burst weights may go well for ever."""
+    out = tmp_path / "run"
+    with spoilt(lambda call: call == 4, weights=True):
+        outcome, events = small_run(out, stop_at=4, checkpoint_every=3)
+    assert (outcome.is_finished, outcome.progress.step) == (False, 4)
+    (mended,) = of_kind(events, "mend")
+    assert mended["text"].startswith("weights are not finite: back to the weights of step 3, ")
+    assert [event["step"] for event in of_kind(events, "checkpoint")] == [3, 4]
+
+
 def test_a_run_that_mends_is_exact_wherever_it_is_cut(tmp_path: Path, small_run: Run) -> None:
     settings = {"max_steps": 18, "checkpoint_every": 3}
 
@@ -138,13 +152,29 @@ def test_a_run_that_mends_is_exact_wherever_it_is_cut(tmp_path: Path, small_run:
     for cut in (7, 10, 13):
         out = tmp_path / f"cut-{cut}"
         with spoilt(spoil(0)):
-            small_run(out, stop_at=cut, **settings)
-        # At 10 the last step was skipped, so nothing was saved: it goes on from step 6.
-        kept = 6 if cut == 10 else cut
+            paused, _ = small_run(out, stop_at=cut, **settings)
+        # At 10 the last step was skipped: the request waits until the run has mended itself.
+        kept = 12 if cut == 10 else cut
+        assert (paused.is_finished, paused.progress.step) == (False, kept)
+        assert (out / "checkpoints" / f"step-{kept:06}").is_dir()
         with spoilt(spoil(kept)):
             small_run(out, **settings)
         if cut != 7:  # a pause keeps a later state to go back to than the undisturbed run has
             assert digest(out) == digest(tmp_path / "whole"), cut
+
+
+def test_a_request_to_save_after_a_skipped_step_is_served_after_the_next_sound_one(
+    tmp_path: Path, small_run: Run
+) -> None:
+    out = tmp_path / "run"
+
+    def at_step_four(event: dict[str, Any]) -> None:
+        if event["kind"] == "step" and event["step"] == 4:
+            ask(out, Request.SAVE)
+
+    with spoilt(lambda call: call in (4, 5)):
+        _, events = small_run(out, on=at_step_four)
+    assert [event["step"] for event in of_kind(events, "checkpoint")] == [6, 12]
 
 
 def test_a_run_that_cannot_be_mended_ends_in_words_and_its_checkpoint_stays(

@@ -132,7 +132,7 @@ def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: 
         if is_better:
             best, validation = make_bundle(averaged, recipe, data), asdict(found)
     numbers = {
-        **{key: validation[key] for key in SCORES if validation.get(key)},
+        **{key: validation[key] for key in SCORES if validation.get(key) is not None},
         **_by_language(validation),
         "parameters": count_parameters(trainer.model),
         **_counted(recipe, data),

@@ -43,7 +43,7 @@ from heed.train.start.counted import counted_weights
 from heed.train.start.embeddings import first_weights, freeze, frozen_in_words, require_way
 from heed.train.start.finetune import Parent, inherited, open_parent, require_same_parent
 from heed.train.step.averages import copy_into
-from heed.train.step.events import METRICS_FILE, Report, exact_duration
+from heed.train.step.events import METRICS_FILE, EventLog, Report, exact_duration
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.progress import Progress, training_seconds
 from heed.train.step.trainer import Trainer
@@ -64,6 +64,9 @@ def set_up(
     require_same_asked(out, asked)
     remove_temporaries(out, OWN_FILES)
     finish_update(out)
+    if n_damaged := EventLog(out).mend():
+        text = f"{out / METRICS_FILE}: {_counted(n_damaged, 'damaged line')} removed"
+        report({"kind": "note", "text": text})
     best = out / CHECKPOINTS / BEST
     if best.is_dir() and not (step_folders(out) or (out / RECIPE_FILE).exists()):
         remove_directory(best)  # of a recipe that the user removed, with scores of its own
@@ -181,7 +184,7 @@ def resume(trainer: Trainer, out: Path, decoding: Mapping[str, Any]) -> tuple[bo
     )
     if found is None:
         return False, []
-    trainer.progress = progress = Progress(**found.progress)
+    trainer.progress = progress = Progress.from_checkpoint(found.progress, found.path)
     take_over(trainer, found)
     time_s = trainer.config.time_s
     trainer.time_limit_s = training_seconds(time_s, progress.reserve_s, trainer.ending)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from heed.disk.files import append_json_line, cut_json_lines
-from heed.errors import MissingExtraError
+from heed.disk.files import append_json_line, cut_json_lines, parse_json, write_atomically
+from heed.errors import FormatError, MissingExtraError
 
 Event = dict[str, Any]
 Report = Callable[[Event], None]
@@ -50,6 +50,26 @@ class EventLog:
         self._src_tokens = 0
         self._tgt_tokens = 0
         self._seconds = 0.0
+
+    def mend(self) -> int:
+        """Remove lines that are not JSON objects; returns how many.
+
+        Lines are not synced one by one: after a power failure, one may be lost and later ones not.
+        """
+        if not self.path.exists():
+            return 0
+        *lines, incomplete = self.path.read_bytes().split(b"\n")
+        sound = [line for line in lines if self._is_sound(line)]
+        if len(sound) < len(lines):
+            write_atomically(self.path, b"\n".join([*sound, incomplete]))
+        return len(lines) - len(sound)
+
+    def _is_sound(self, line: bytes) -> bool:
+        try:
+            parse_json(line, self.path)
+        except FormatError:
+            return False
+        return True
 
     def forget_after(self, step: int) -> None:
         """Drop all events beyond `step`, which a resumed run repeats."""
@@ -113,6 +133,7 @@ class LiveLine:
         self._pad = ""
         self._epoch_steps = 1
         self._epoch_step: int | None = None
+        self._epoch_share = 0.0
         self._nll: float | None = None
         self._rate: float | None = None
 
@@ -123,6 +144,8 @@ class LiveLine:
         elif event["kind"] == "epoch":
             self._pad = f"pad {event['pad_share']:.1%}"
             self._epoch_steps, self._epoch_step = event["steps"], None
+            # A resumed run goes on in the middle of an epoch.
+            self._epoch_share = event["batch"] / max(1, event["batches"])
         elif event["kind"] == "validation":
             mark = " (best)" if event["is_best"] else ""
             value = event[self.metric]
@@ -141,7 +164,8 @@ class LiveLine:
             self._nll = nll if self._nll is None else 0.98 * self._nll + 0.02 * nll
         if self._epoch_step is None:
             self._epoch_step = event["step"]
-        epoch = event["epoch"] + (event["step"] - self._epoch_step) / self._epoch_steps
+        share = self._epoch_share + (event["step"] - self._epoch_step) / self._epoch_steps
+        epoch = event["epoch"] + share
         left_s = event["left_s"]
         parts = [
             f"step {event['step']}",
@@ -173,7 +197,7 @@ def duration(seconds: float) -> str:
 
 def exact_duration(seconds: float) -> str:
     """`30m`, `1h05m`; in seconds if they are not whole minutes."""
-    return f"{seconds:g}s" if seconds % 60 else duration(seconds)
+    return f"{round(seconds, 2):.10g}s" if seconds % 60 else duration(seconds)
 
 
 def tensorboard(run_dir: Path) -> Report:

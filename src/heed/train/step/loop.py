@@ -45,21 +45,15 @@ def train(
 
     Returns:
         True if the run is finished; False after a request to stop: then the last checkpoint
-        continues with the next batch.
+        continues with the next batch. After a skipped step the request waits for a sound state.
     """
     trainer.model.train()
     progress, config, group = trainer.progress, trainer.config, trainer.group
     progress.step_batches = progress.step_batches or config.accumulate * group.size
     trainer.tick()
     saved, trainer.validated_s = (progress.step, trainer.clock_s), trainer.clock_s
-    if config.parent and progress.step == 0:
-        # The parent is the first best model: training may make it worse.
-        _validate(trainer, keeper, validate, report)
-        progress.validations = 0
-    if progress.step and trainer.share >= 1.0:  # its limit was lowered to the steps already made
-        progress.is_finished = True
-        _validate(trainer, keeper, validate, report)
-        _save(trainer, keeper)
+    _begin(trainer, keeper, validate, report)
+    request: int = Request.NONE
     while not progress.is_finished:
         for batches in ahead(partial(_batches, trainer), _rest_of_epoch(trainer, report)):
             before_step()
@@ -73,25 +67,40 @@ def train(
                 _validate(trainer, keeper, validate, report)
             if trainer.share >= 1.0:
                 progress.is_finished = True
-            request = group.most(requests())
+            request = max(request, int(group.most(requests())))
             if progress.is_finished and not is_validated:
                 _validate(trainer, keeper, validate, report)
             if request or _is_save_due(trainer, *saved) or progress.is_finished:
-                can_go_on = is_sound(trainer.model, progress)
-                if progress.is_finished and not can_go_on:
+                if not is_sound(trainer.model, progress):
+                    # A request waits while steps are skipped, which soon ends in any case.
+                    if not progress.is_finished and (progress.skipped or not request):
+                        continue
                     report(roll_back(progress, lambda: keeper.restore(trainer)))
-                # Weights that are not finite are never saved.
-                if can_go_on or progress.is_finished:
-                    _save(trainer, keeper)
-                    saved = (progress.step, trainer.clock_s)
-            if request == Request.STOP or progress.is_finished:
-                break
+                _save(trainer, keeper)
+                saved = (progress.step, trainer.clock_s)
+                if request == Request.STOP or progress.is_finished:
+                    break
+                request = Request.NONE
         else:
             progress.epoch += 1
             progress.batch = 0
             continue
         return progress.is_finished
     return True
+
+
+def _begin(trainer: Trainer, keeper: Keeper, validate: Validate, report: Report) -> None:
+    """What a run needs before its first step of this start."""
+    progress = trainer.progress
+    if trainer.config.parent and progress.step == 0:
+        # The parent is the first best model: training may make it worse.
+        _validate(trainer, keeper, validate, report)
+        progress.validations = 0
+    if progress.step and trainer.share >= 1.0:  # its limit was lowered to the steps already made
+        progress.is_finished = True
+        _validate(trainer, keeper, validate, report)
+        _save(trainer, keeper)
+    trainer.began_s, trainer.began_step = trainer.clock_s, progress.step
 
 
 def _is_save_due(trainer: Trainer, saved_step: int, saved_s: float) -> bool:

@@ -1,7 +1,12 @@
 """The progress of a run: everything in a checkpoint that is not a tensor."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from heed.errors import RunError
 
 
 @dataclass(kw_only=True)
@@ -54,6 +59,24 @@ class Progress:
     time_s: float | None = None
     max_steps: int | None = None
     is_finished: bool = False
+
+    @classmethod
+    def from_checkpoint(cls, values: Mapping[str, Any], folder: Path) -> "Progress":
+        """The progress that a checkpoint holds.
+
+        Args:
+            values: what was saved; an older heed saved fewer values.
+            folder: the checkpoint, for errors.
+
+        Raises:
+            RunError: a newer heed saved it.
+        """
+        if unknown := sorted(values.keys() - {field.name for field in fields(cls)}):
+            raise RunError(
+                f"{folder} was saved by a newer heed: this one does not know {', '.join(unknown)}. "
+                "Continue with the heed that saved it, or a newer one."
+            )
+        return cls(**values)
 
 
 def training_seconds(time_s: float | None, reserve_s: float | None, ending: float = 0.0) -> float:

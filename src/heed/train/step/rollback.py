@@ -41,6 +41,7 @@ def roll_back(progress: Progress, restore: Callable[[], int]) -> dict[str, Any]:
             "training.matrix_learning_rate, and start a new run."
         )
     skipped, step = progress.skipped, restore()
+    why = f"{skipped} updates in a row were skipped" if skipped else "weights are not finite"
     progress.skipped = 0
     progress.mends += 1
     progress.rate_scale /= 2
@@ -49,7 +50,7 @@ def roll_back(progress: Progress, restore: Callable[[], int]) -> dict[str, Any]:
         "step": progress.step,
         "restored_step": step,
         "rate_scale": progress.rate_scale,
-        "text": f"{skipped} updates in a row were skipped: back to the weights of step {step}, "
+        "text": f"{why}: back to the weights of step {step}, "
         f"with learning rates at {progress.rate_scale:.2%} of the schedule's",
     }
 

@@ -67,6 +67,8 @@ class Trainer:
         write_s: seconds it took to write the weights as the best ones.
         validation_s: seconds the last validation took.
         validated_s: `clock_s` when it ended, or at this start of the run.
+        began_s: `clock_s` before the first step of this start of the run.
+        began_step: steps made before that.
         ending: time that the task needs after training, in validations.
         collate: lays pairs out as a batch.
         unfilled: device → a model with uninitialized weights, if `model` is sharded.
@@ -89,6 +91,8 @@ class Trainer:
     write_s: float = 0.5
     validation_s: float = 0.0
     validated_s: float = 0.0
+    began_s: float = 0.0
+    began_step: int = 0
     ending: float = 0.0
     collate: Callable[..., Batch] = collate
     unfilled: Callable[[str], TorchNetwork] | None = None
@@ -114,8 +118,11 @@ class Trainer:
         """Seconds until the run will be finished, as of the last `tick`; None while unknown."""
         time_s, max_steps = self.config.time_s, self.config.max_steps
         of_time = math.inf if time_s is None else max(0.0, time_s - self.clock_s)
-        step = self.progress.step
-        of_steps = self.clock_s * (max_steps - step) / step if max_steps and step else math.inf
+        # Reading the corpus takes no part in this: with it, the first steps would seem slow.
+        made, seconds = self.progress.step - self.began_step, self.clock_s - self.began_s
+        of_steps = math.inf
+        if max_steps and made > 0:
+            of_steps = max(0, max_steps - self.progress.step) * seconds / made
         left_s = min(of_time, of_steps)
         return left_s if math.isfinite(left_s) else None
 
