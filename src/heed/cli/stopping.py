@@ -9,7 +9,7 @@ from typing import Any
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 """Ctrl-C, a normal shutdown, the warning of a job scheduler before it kills a job, and the end of a
-terminal or of an SSH connection. `nohup` has the last one ignored, and it stays so."""
+terminal or of an SSH connection. Under nohup the last one is ignored, and stays so."""
 
 STOPPING = "stopping …"
 STOPPED = "Stopped before training began; nothing was lost. To start again, run the same command."
