@@ -630,7 +630,10 @@ def test_a_terminal_gets_one_live_line_that_is_cleaned_up() -> None:
     assert "\x1b" not in shown
 
 
-def test_the_live_line_fits_its_terminal_while_standard_output_goes_elsewhere() -> None:
+def test_the_live_line_fits_its_terminal_while_standard_output_goes_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 20, 0, 0))
     with open(follower, "w", encoding="utf-8") as stream, open(leader, "rb", buffering=0) as screen:

@@ -3,9 +3,11 @@
 `text.protected` finds the spans; `protect.py` puts them into the translation.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from operator import attrgetter
 
 from heed.decode.slots import Slot
 from heed.text.protected import Kind, Rules, Span
@@ -206,7 +208,7 @@ def _nested(text: str, spans: Sequence[Span], localize: Callable[[str], str]) ->
                 partner=partner,
                 inside=around[-1] if around else None,
                 inner=tuple((start - span.start, end - span.start) for start, end in span.inner),
-                before=text[: span.start][-1:],
+                before=text[max(0, span.start - 1) : span.start],
             )
         )
         if kind == "open":
@@ -245,13 +247,21 @@ def _is_readable(span: Kept) -> bool:
 
 
 def within(spans: Sequence[Span], start: int, end: int) -> list[Span]:
-    """The spans of a stretch of a text; a pair that is cut becomes two things."""
-    numbers = [i for i, span in enumerate(spans) if start <= span.start and span.end <= end]
-    first = numbers[0] if numbers else 0
+    """The spans of a stretch of a text; a pair that is cut becomes two things.
+
+    Args:
+        spans: of the text, in order.
+        start: start of the stretch.
+        end: its end.
+    """
+    first = bisect_left(spans, start, key=attrgetter("start"))
+    numbers = range(first, bisect_right(spans, end, lo=first, key=attrgetter("end")))
     found: list[Span] = []
     for number in numbers:
         span = spans[number]
-        partner = span.partner - first if span.partner in numbers else None
+        partner = None
+        if span.partner is not None and span.partner in numbers:
+            partner = span.partner - first
         inner = tuple((a - start, b - start) for a, b in span.inner)
         found.append(
             replace(
@@ -280,8 +290,8 @@ def _ends(stretches: Sequence[str], spans: Sequence[Span]) -> list[int]:
     """The ends of the parts of a text, including those around the marks of pairs that are cut."""
     ends: list[int] = []
     for end in accumulate(map(len, stretches)):
-        cut = next((span for span in spans if span.start < end < span.end), None)
-        if cut is not None:
+        before = bisect_left(spans, end, key=attrgetter("start"))
+        if before and end < (cut := spans[before - 1]).end:
             end = cut.start if cut.start > (ends or [0])[-1] else cut.end
         ends.append(end)
     marks = [
@@ -289,7 +299,7 @@ def _ends(stretches: Sequence[str], spans: Sequence[Span]) -> list[int]:
         for span in spans
         if span.kind == "open" and span.partner is not None
         for first, last in [(span, spans[span.partner])]
-        if any(first.start < end < last.end for end in ends)
+        if bisect_right(ends, first.start) < bisect_left(ends, last.end)
         for place in (first.start, first.end, last.start, last.end)
     ]
     return sorted({*ends, *marks})
