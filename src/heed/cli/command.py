@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import wraps
@@ -318,6 +318,13 @@ def as_one(kind: type[Any], name: str) -> Decorator:
         return call
 
     return decorate
+
+
+def decorated(function: Callable[..., Any], decorators: Iterable[Decorator]) -> Callable[..., Any]:
+    """Apply decorators to a function, the first one first."""
+    for decorate in decorators:
+        function = decorate(function)
+    return function
 
 
 def naming_flags(settings: Mapping[str, str]) -> Decorator:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from heed.cli.command import Session, as_one, options
+from heed.cli.command import Session, as_one, decorated, options
 from heed.cli.models import ModelFlags, load_translator, model_files
 from heed.cli.protect import Protection
 
@@ -67,7 +67,7 @@ class Memories:
 
 def memory_options(function: Any) -> Any:
     """Add the options of translation memories to a command; they arrive as `memories`."""
-    for decorate in (
+    decorators = (
         as_one(Memories, "memories"),
         option("--no-memory", bool, "Do not use the training pairs that the model remembers."),
         option(
@@ -78,6 +78,5 @@ def memory_options(function: Any) -> Any:
             multiple=True,
             metavar="FILE",
         ),
-    ):
-        function = decorate(function)
-    return function
+    )
+    return decorated(function, decorators)

@@ -6,7 +6,7 @@ A model is a folder. One under `HEED_HOME/models` can be named without its path.
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Decorator, Session, Threads, as_one, command, long_flag, options
+from heed.cli.command import Session, Threads, as_one, command, decorated, long_flag, options
 from heed.cli.terminal import echo, visible
 from heed.disk.home import home
 from heed.errors import ConfigError, FormatError, RunError, UsageError
@@ -66,8 +66,6 @@ class ModelFlags:
         return " + ".join([self.model or "model", *self.beside])
 
 
-Command = Callable[..., Any]
-
 _ONE_MODEL = (
     as_one(ModelFlags, "opening"),
     threads_option,
@@ -109,20 +107,14 @@ _MODEL = option(
 )
 
 
-def model_options(function: Command) -> Command:
+def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a command that loads models; they arrive as argument `opening`."""
-    return _decorated(function, (*_ONE_MODEL, _WITH, _MODEL))
+    return decorated(function, (*_ONE_MODEL, _WITH, _MODEL))
 
 
-def one_model_options(function: Command) -> Command:
+def one_model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a command that stores something in the model that it loads."""
-    return _decorated(function, (*_ONE_MODEL, _MODEL))
-
-
-def _decorated(function: Command, decorators: Iterable[Decorator]) -> Command:
-    for decorate in decorators:
-        function = decorate(function)
-    return function
+    return decorated(function, (*_ONE_MODEL, _MODEL))
 
 
 def load_translator(session: Session, opening: ModelFlags) -> "tuple[Translator, str | None]":

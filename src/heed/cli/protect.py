@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from heed.cli.command import as_one, options
+from heed.cli.command import as_one, decorated, options
 from heed.data.lines import read_lines
 from heed.text.protected import Rules, Terms
 
@@ -50,7 +50,7 @@ class Protection:
 
 def protect_options(function: Any) -> Any:
     """Add the options on protected spans to a command; they arrive as argument `protection`."""
-    for decorate in (
+    decorators = (
         as_one(Protection, "protection"),
         option("--keep-typos", bool, "Do not correct misspelled words in the input."),
         option(
@@ -71,6 +71,5 @@ def protect_options(function: Any) -> Any:
             multiple=True,
             metavar="REGEX",
         ),
-    ):
-        function = decorate(function)
-    return function
+    )
+    return decorated(function, decorators)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from heed.cli.command import Session, Text, as_one, command, options
+from heed.cli.command import Session, Text, as_one, command, decorated, options
 from heed.cli.models import (
     checked_search,
     device_option,
@@ -79,7 +79,7 @@ class Opening:
 
 def opening_options(function: Any) -> Any:
     """Add the options of a command that loads a model; they arrive as argument `opening`."""
-    for decorate in (
+    decorators = (
         as_one(Opening, "opening"),
         threads_option,
         device_option,
@@ -91,9 +91,8 @@ def opening_options(function: Any) -> Any:
             metavar="DIR|NAME",
             envvar=["HEED_MODEL"],
         ),
-    ):
-        function = decorate(function)
-    return function
+    )
+    return decorated(function, decorators)
 
 
 @command("generate", "Continue a text with a language model.", examples=GENERATE_EXAMPLES)

@@ -319,6 +319,26 @@ def cut_json_lines(path: str | os.PathLike[str], keep: Callable[[dict[str, Any]]
     write_atomically(path, b"".join(kept))
 
 
+def drop_damaged_lines(path: str | os.PathLike[str]) -> int:
+    """Remove complete lines that are not JSON objects from a log; returns how many.
+
+    Lines are not synced one by one: after a power failure, one may be lost and later ones not.
+    """
+    *lines, incomplete = Path(path).read_bytes().split(b"\n")
+    sound = [line for line in lines if _is_object(line)]
+    if len(sound) < len(lines):
+        write_atomically(path, b"\n".join([*sound, incomplete]))
+    return len(lines) - len(sound)
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        parse_json(line, "")
+    except FormatError:
+        return False
+    return True
+
+
 def _complete_length(file: IO[bytes]) -> int:
     """Bytes up to and including the last newline."""
     end = file.seek(0, os.SEEK_END)

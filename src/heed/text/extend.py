@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import sentencepiece
 
+from heed.text.spans import BLANK_SIGN
 from heed.text.vocab import BETWEEN_HAN, Kind, Vocab
 
 MIN_COUNT = 10
@@ -28,10 +29,9 @@ MIN_PIECES = 4
 MAX_NEW_WORDS = 0.25
 """Most pieces for new words, as a share of the old vocabulary."""
 
-_BLANK_SIGN = "\u2581"
 _KINDS: dict[int, Kind] = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 _NORMAL, _CONTROL = 1, 3
-_PRIVATE = frozenset(f"{_BLANK_SIGN}\u2585\ufdd0\ufdd1")
+_PRIVATE = frozenset(f"{BLANK_SIGN}\u2585\ufdd0\ufdd1")
 """Characters that SentencePiece or `Vocab` reserve: a new piece contains none."""
 
 
@@ -91,8 +91,8 @@ def new_spellings(old: Vocab, new: Vocab) -> list[list[int]]:
             continue
         ids = old.encode(new.decode([id]))
         # Encoding adds a blank in front; a piece from inside a word has none.
-        is_inner = not new.pieces([id])[0].startswith(_BLANK_SIGN)
-        has_blank = old.pieces(ids[:1])[0] in (_BLANK_SIGN, "<0x20>")
+        is_inner = not new.pieces([id])[0].startswith(BLANK_SIGN)
+        has_blank = old.pieces(ids[:1])[0] in (BLANK_SIGN, "<0x20>")
         spellings.append(ids[1:] if is_inner and has_blank else ids)
     return spellings
 
@@ -132,7 +132,7 @@ def _new_words(vocab: Vocab, kind: Kind, counts: Counter[str]) -> Iterator[_Piec
     for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         if count < MIN_COUNT:
             return
-        spelling, piece = processor.encode_as_pieces(word), _BLANK_SIGN + word
+        spelling, piece = processor.encode_as_pieces(word), BLANK_SIGN + word
         if len(spelling) < MIN_PIECES or not _PRIVATE.isdisjoint(word):
             continue
         steps = [piece]

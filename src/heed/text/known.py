@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from heed.disk.files import strict_json
 from heed.errors import FormatError
 from heed.text.scripts import main_script, script_of
+from heed.text.spans import overlaps
 from heed.text.typos import (
     LIMITS,
     MAX_LENGTH,
@@ -444,6 +445,6 @@ def _disjoint(places: Iterable[Place], taken: Sequence[Place]) -> list[Place]:
     for start, end in sorted(places):
         if found and start < found[-1][1]:
             continue
-        if not any(start < stop and begin < end for begin, stop in taken):
+        if not overlaps(taken, start, end):
             found.append((start, end))
     return found

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import sentencepiece
 
-_BLANK_SIGN = "\u2581"
+from heed.text.spans import BLANK_SIGN
+
 _UNKNOWN_PENALTY = 10.0
 """The log-prob of a character without a piece is so much below the lowest one, as in
 SentencePiece."""
@@ -77,8 +78,8 @@ class Sampler:
         self._scores, self._is_bpe = scores, is_bpe
         self._longest = max(map(len, scores), default=1)
         self._unknown = min(scores.values(), default=0.0) - _UNKNOWN_PENALTY
-        crosses_blanks = any(_BLANK_SIGN in piece[1:] for piece in scores)
-        self._word = re.compile(r".+" if crosses_blanks else f".[^{_BLANK_SIGN}]*", re.DOTALL)
+        crosses_blanks = any(BLANK_SIGN in piece[1:] for piece in scores)
+        self._word = re.compile(r".+" if crosses_blanks else f".[^{BLANK_SIGN}]*", re.DOTALL)
         self._lattices: dict[tuple[str, float], list[_Ends]] = {}
 
     def draw(self, text: str, *, alpha: float, seed: int) -> list[str]:

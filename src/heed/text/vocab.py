@@ -26,6 +26,7 @@ from heed.text.languages import require_language
 from heed.text.normalize import replace_surrogates
 from heed.text.sampling import Sampler, has_choice, sampler_of
 from heed.text.slots import SLOT_PIECES, Slots, find_slots
+from heed.text.spans import BLANK_SIGN
 
 Kind = Literal["unigram", "bpe", "char", "word"]
 
@@ -34,15 +35,14 @@ _LANGUAGE_PIECE = re.compile(r"<2([A-Za-z][A-Za-z0-9_-]*)>")
 
 # SentencePiece writes a blank as U+2581, so a U+2581 in a text would come back as a blank. While a
 # text is encoded, U+FDD0 replaces it: a noncharacter, never inside a piece, so always bytes.
-_BLANK_SIGN = "\u2581"
 _STAND_IN = "\ufdd0"
-_STOOD_IN = re.compile(f"[{_BLANK_SIGN}{_STAND_IN}]")
+_STOOD_IN = re.compile(f"[{BLANK_SIGN}{_STAND_IN}]")
 
 # SentencePiece ends a line at NUL or a line break and uses the other two itself (U+2585, U+2581).
-_PRIVATE_SIGNS = re.compile(f"[\0\r\n\u2585\ufdd1{_BLANK_SIGN}{_STAND_IN}]")
+_PRIVATE_SIGNS = re.compile(f"[\0\r\n\u2585\ufdd1{BLANK_SIGN}{_STAND_IN}]")
 
 # A model must decode these unchanged: blanks, U+2581, a ligature, the stand-in, NUL, line break.
-_PROBE = f"  a {_BLANK_SIGN}\ufb01{_STAND_IN}\0<s>\r\n "
+_PROBE = f"  a {BLANK_SIGN}\ufb01{_STAND_IN}\0<s>\r\n "
 
 MAX_CHARACTERS = 16_000_000
 """Most characters to learn pieces from: learning takes about 30 bytes of memory for each, and more
@@ -186,8 +186,8 @@ class Vocab:
         self.known_words: KnownWords | None = None
         self.slots: Slots | None = find_slots({pieces[id]: id for id in self.control_ids})
         self._byte_ids = tuple(processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256))
-        self._sign, self._stand_in, self._blank = map(self.byte_ids, (_BLANK_SIGN, _STAND_IN, " "))
-        blank = processor.piece_to_id(_BLANK_SIGN)
+        self._sign, self._stand_in, self._blank = map(self.byte_ids, (BLANK_SIGN, _STAND_IN, " "))
+        blank = processor.piece_to_id(BLANK_SIGN)
         self.blank_id = self._blank[0] if blank == self.unk_id else blank
         self._check(pieces, name)
         self._has_choice = has_choice(processor)
@@ -219,14 +219,14 @@ class Vocab:
     def encode(self, text: str) -> list[int]:
         """The ids of `text`, without begin and end; lone surrogates count as U+FFFD."""
         text = replace_surrogates(text)
-        ids: list[int] = self._processor.encode(text.replace(_BLANK_SIGN, _STAND_IN))
+        ids: list[int] = self._processor.encode(text.replace(BLANK_SIGN, _STAND_IN))
         return self._with_honest_blanks(ids, text)
 
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
         """`encode` for each text, twice as fast and on all cores."""
         texts = [replace_surrogates(text) for text in texts]
         rows: list[list[int]] = self._processor.encode(
-            [text.replace(_BLANK_SIGN, _STAND_IN) for text in texts], num_threads=count_cores()
+            [text.replace(BLANK_SIGN, _STAND_IN) for text in texts], num_threads=count_cores()
         )
         return [self._with_honest_blanks(ids, text) for ids, text in zip(rows, texts, strict=True)]
 
@@ -249,7 +249,7 @@ class Vocab:
         text = replace_surrogates(text)
         if not text:
             return []
-        written = f" {text.replace(_BLANK_SIGN, _STAND_IN)}".replace(" ", _BLANK_SIGN)
+        written = f" {text.replace(BLANK_SIGN, _STAND_IN)}".replace(" ", BLANK_SIGN)
         ids: list[int] = []
         for piece in self._sampler.draw(written, alpha=alpha, seed=seed):
             id = self._processor.piece_to_id(piece)
@@ -279,7 +279,7 @@ class Vocab:
     def begins_word(self) -> NDArray[np.bool_]:
         """Whether each id is a piece that begins a word, `(size,)`."""
         pieces = self.pieces(range(self.size))
-        return np.array([piece.startswith(_BLANK_SIGN) for piece in pieces])
+        return np.array([piece.startswith(BLANK_SIGN) for piece in pieces])
 
     def with_words_marked(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
         """`ids` with `<bos>` in front of each piece that begins a word, `(n_ids,)`."""
@@ -309,11 +309,9 @@ class Vocab:
         if sign[0] in ids:
             # The text has no U+2581, so this is the blank of an unknown word in kind `word`.
             ids = _replace_runs(ids, sign, itertools.repeat(self._blank))
-        if _BLANK_SIGN in text:
+        if BLANK_SIGN in text:
             # A text may contain the stand-in itself: both are replaced in order.
-            turns = (
-                sign if typed == _BLANK_SIGN else stand_in for typed in _STOOD_IN.findall(text)
-            )
+            turns = (sign if typed == BLANK_SIGN else stand_in for typed in _STOOD_IN.findall(text))
             ids = _replace_runs(ids, stand_in, turns)
         return ids
 

@@ -14,13 +14,13 @@ from heed.engine.network import engine_config, stacks_of
 from heed.engine.packed import from_arrays
 from heed.errors import ConfigError
 from heed.model.families import plan
+from heed.text.spans import BLANK_SIGN
 from heed.text.vocab import Vocab
 from heed.vectors.table import Floats, WordVectors
 
 Side = Literal["source", "target"]
 """The side of a translator."""
 
-_BLANK = "\u2581"
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 
 
@@ -113,7 +113,7 @@ def piece_tables(bundle: Bundle, name: str = "the model") -> list[PieceTable]:
 
 def as_piece(vectors: WordVectors, word: str) -> str:
     """The piece for a word that a user typed: with `▁` in front if the table has that piece."""
-    return f"{_BLANK}{word}" if f"{_BLANK}{word}" in vectors.rows else word
+    return f"{BLANK_SIGN}{word}" if f"{BLANK_SIGN}{word}" in vectors.rows else word
 
 
 def words_of(vocab: Vocab) -> dict[str, int]:
@@ -126,10 +126,14 @@ def words_of(vocab: Vocab) -> dict[str, int]:
     pieces = {
         piece: id
         for piece, id in zip(vocab.pieces(ids), ids, strict=True)
-        if piece != _BLANK and not _BYTE.fullmatch(piece)
+        if piece != BLANK_SIGN and not _BYTE.fullmatch(piece)
     }
-    words = {piece.removeprefix(_BLANK): id for piece, id in pieces.items() if piece[:1] == _BLANK}
-    inside = {piece: id for piece, id in pieces.items() if piece[:1] != _BLANK}
+    words = {
+        piece.removeprefix(BLANK_SIGN): id
+        for piece, id in pieces.items()
+        if piece[:1] == BLANK_SIGN
+    }
+    inside = {piece: id for piece, id in pieces.items() if piece[:1] != BLANK_SIGN}
     found = {**inside, **words}
     return dict(sorted(found.items(), key=lambda item: item[1]))
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from heed.disk.files import append_json_line, cut_json_lines, parse_json, write_atomically
-from heed.errors import FormatError, MissingExtraError
+from heed.disk.files import append_json_line, cut_json_lines, drop_damaged_lines
+from heed.errors import MissingExtraError
 
 Event = dict[str, Any]
 Report = Callable[[Event], None]
@@ -52,24 +52,8 @@ class EventLog:
         self._seconds = 0.0
 
     def mend(self) -> int:
-        """Remove lines that are not JSON objects; returns how many.
-
-        Lines are not synced one by one: after a power failure, one may be lost and later ones not.
-        """
-        if not self.path.exists():
-            return 0
-        *lines, incomplete = self.path.read_bytes().split(b"\n")
-        sound = [line for line in lines if self._is_sound(line)]
-        if len(sound) < len(lines):
-            write_atomically(self.path, b"\n".join([*sound, incomplete]))
-        return len(lines) - len(sound)
-
-    def _is_sound(self, line: bytes) -> bool:
-        try:
-            parse_json(line, self.path)
-        except FormatError:
-            return False
-        return True
+        """Remove damaged events; returns how many."""
+        return drop_damaged_lines(self.path) if self.path.exists() else 0
 
     def forget_after(self, step: int) -> None:
         """Drop all events beyond `step`, which a resumed run repeats."""

@@ -234,7 +234,8 @@ def _occurrence(text: str, match: Match[Term]) -> Occurrence | None:
     if term is None:
         return None
     targets = term.targets
-    if targets == (KEEP,):
+    is_kept = targets == (KEEP,)
+    if is_kept:
         targets = (written,)
     elif term is not same and (match.first or written.isupper()):
         # A capital at the beginning of a sentence is not the case of the term.
@@ -243,8 +244,8 @@ def _occurrence(text: str, match: Match[Term]) -> Occurrence | None:
         term=term.source,
         targets=targets,
         banned=term.banned,
-        is_exact=term.case == "case" or term.targets == (KEEP,),
-        is_kept=term.targets == (KEEP,),
+        is_exact=is_kept or term.case == "case",
+        is_kept=is_kept,
         start=match.start,
         end=match.end,
         n_words=match.n_words,
