@@ -7,6 +7,7 @@ of them.
 from collections.abc import Callable
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -112,6 +113,15 @@ class FeedForward(nn.Module):
             return clamped
         expanded = see(self, "expanded", self.expand(x))
         return see(self, "activated", self.activation(expanded))
+
+
+def relu_networks(model: nn.Module) -> list[FeedForward]:
+    """The feed-forward networks with ReLU inside a model."""
+    return [
+        module
+        for module in model.modules()
+        if isinstance(module, FeedForward) and module.activation in (F.relu, torch.relu)
+    ]
 
 
 class SwiGLU(nn.Module):

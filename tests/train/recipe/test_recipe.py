@@ -236,6 +236,15 @@ def test_matrices_decay_where_muon_moves_them_and_nothing_was_learned_before() -
     assert decay(optimizer="adam") == decay(optimizer="adamw") == decay(parent="model") == 0
 
 
+def test_beside_muon_dead_features_are_revived() -> None:
+    def revives(**training: str) -> bool:
+        return resolve({"training": training}).training.revive_features
+
+    assert revives()
+    assert not revives(optimizer="adam")
+    assert not revives(optimizer="adamw")
+
+
 def test_only_adam_keeps_its_long_warm_up_in_a_short_run() -> None:
     def warmup(steps: int, **training: str) -> int:
         return resolve({"training": {"max_steps": steps, **training}}).training.warmup_steps

@@ -1,5 +1,8 @@
 """Updates against torch's optimizers, singular values, and a state that survives a trip."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import torch
 
@@ -139,6 +142,55 @@ def test_beside_muon_matrices_decay_by_their_rate_and_nothing_else_does() -> Non
     for (name, one), other in zip(plain.named_parameters(), decayed.parameters(), strict=True):
         share = 0.5 * 0.1 * 0.3 if name in matrices else 0.0
         torch.testing.assert_close(other, one - share * before[name], rtol=1e-5, atol=1e-7)
+
+
+def a_model_with_dead_features(config: TrainConfig) -> tuple[Transformer, Optimizer]:
+    """Two of 16 features of the encoder's layer fire nowhere, all others at most positions."""
+    torch.manual_seed(0)
+    model = build_model(replace(CONFIG, activation="relu", dropout=0.0))
+    with torch.no_grad():
+        for layer in (*model.encoder, *model.decoder):
+            layer.feed_forward.expand.bias.fill_(1.0)
+        model.encoder[0].feed_forward.expand.bias[[3, 5]] = -5.0
+    return model, Optimizer(model, config)
+
+
+def read_a_batch(model: Transformer) -> None:
+    src = torch.randint(4, 20, (8, 12), generator=torch.Generator().manual_seed(1))
+    model(src, src).square().mean().backward()
+
+
+@pytest.mark.parametrize("kind", ["muon", "adamw"])
+def test_the_bias_of_a_dead_feature_rises_by_the_rate(kind: str) -> None:
+    rate: dict[str, Any] = {"optimizer": kind, "learning_rate": 0.01}
+    plain, rested = a_model_with_dead_features(TrainConfig(**rate))
+    revived, optimizer = a_model_with_dead_features(TrainConfig(**rate, revive_features=True))
+    for model, own in ((plain, rested), (revived, optimizer)):
+        read_a_batch(model)
+        own.step(0.5)
+    changed = {
+        name: (other - one).detach()
+        for (name, one), other in zip(plain.named_parameters(), revived.parameters(), strict=True)
+    }
+    bias = changed.pop("encoder.0.feed_forward.expand.bias")
+    assert not any(change.any() for change in changed.values())
+    expected = torch.zeros(16)
+    expected[[3, 5]] = 0.005
+    torch.testing.assert_close(bias, expected, rtol=1e-3, atol=1e-9)
+
+
+def test_a_dead_feature_fires_and_learns_again() -> None:
+    config = TrainConfig(learning_rate=0.05, matrix_learning_rate=0.0, revive_features=True)
+    model, optimizer = a_model_with_dead_features(config)
+    bias = model.encoder[0].feed_forward.expand.bias
+    gradients = []
+    for _ in range(150):
+        read_a_batch(model)
+        gradients.append(bias.grad.clone())
+        optimizer.step(1.0)
+    has_fired = torch.stack(gradients)[:, [3, 5]] != 0
+    assert not has_fired[:20].any()
+    assert has_fired[-50:].float().mean() > 0.3
 
 
 def test_clipping_scales_to_the_global_norm() -> None:

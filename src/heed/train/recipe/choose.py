@@ -128,6 +128,7 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
         batches["warmup_steps"] = choose_warmup(max_steps or n_tokens / batch_tokens)
         # Weight decay gains nothing for a run from a parent.
         batches["weight_decay"] = 0.0 if training.get("parent") else WEIGHT_DECAY
+        batches["revive_features"] = True
     batches |= choose_rates(training, model["d_model"], family)
     if n_tokens_by_steps:
         most = TrainConfig.validations

@@ -49,6 +49,8 @@ class TrainConfig:
         momentum: Muon's momentum.
         weight_decay: share that hidden matrices lose in each step, times their rate (Loshchilov and
             Hutter 2019); with `adam` a part of the gradient instead; 0 = none.
+        revive_features: raise the bias of each ReLU feature that fires nowhere in a batch by the
+            rate, so that it fires again; without a gradient it would never learn again.
         clip_norm: gradients are scaled down to this global norm; 0 = never.
         schedule: `linear` and `cosine` reach zero at the end of the run, `trapezoid` holds the
             peak and then falls linearly to zero; `inverse_sqrt` and `paper` (section 5.3) never do.
@@ -103,6 +105,7 @@ class TrainConfig:
     adam_eps: Annotated[float, Range(1e-20, 1)] = 1e-9
     momentum: Annotated[float, Range(0, 0.9999)] = 0.95
     weight_decay: Annotated[float, Range(0, 10)] = 0.0
+    revive_features: bool = False
     clip_norm: Annotated[float, Range(0, 1e9)] = 1.0
     schedule: Literal["linear", "cosine", "trapezoid", "inverse_sqrt", "paper"] = "trapezoid"
     warmup_steps: Annotated[int, Range(0, 1_000_000_000)] = 100

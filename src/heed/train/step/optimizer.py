@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.optim.adam import adam
 
 from heed.model.fast.products import faster_products, is_rounding
+from heed.model.layers import relu_networks
 from heed.model.network import TorchNetwork
 from heed.train.parallel.shard import collected, fill, rows_of, whole
 from heed.train.step.config import POLYNOMIALS, TrainConfig
@@ -222,6 +223,8 @@ class Optimizer:
         }
         decayed = {name for name, parameter in rest.items() if id(parameter) in decaying}
         self.adam = Adam(rest, decayed, config)
+        biases: list[Tensor | None] = [network.expand.bias for network in relu_networks(model)]
+        self.relu_biases = [b for b in biases if b is not None and b.requires_grad]
 
     @torch.no_grad()
     def step(self, factor: float, number: int = 0) -> None:
@@ -233,12 +236,24 @@ class Optimizer:
                 steps Muon updates the matrices, by as many times as much.
         """
         self.adam.step(factor)
+        if self.config.revive_features:
+            self._revive(factor)
         if self.muon is not None:
             self.muon.gather()
             every = self.config.matrix_every
             if (number + 1) % every == 0:
                 self.muon.step(factor * every, self.config.weight_decay)
         self.zero_grad()
+
+    def _revive(self, factor: float) -> None:
+        """Raise the bias of each ReLU feature that fired nowhere in the batch.
+
+        Its gradient is exactly 0, so no other rule would change it again, except that its weights
+        decay.
+        """
+        for bias in self.relu_biases:
+            is_dead = _gradient(bias) == 0
+            bias.add_(is_dead.to(bias.dtype), alpha=self.config.learning_rate * factor)
 
     def zero_grad(self) -> None:
         """Forget the gradients."""

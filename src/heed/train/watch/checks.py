@@ -339,7 +339,7 @@ def dead_units(now: Evidence) -> Alarm | None:
             f"{found.dead_share:.0%} of the ReLU features of a feed-forward layer never fire, and "
             "get no gradient"
         ),
-        remedy="lower rates or a longer training.warmup_steps; or model.activation=gelu",
+        remedy="training.revive_features=true, lower rates, or model.activation=gelu",
         numbers={"dead_share": found.dead_share},
     )
 

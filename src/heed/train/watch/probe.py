@@ -12,12 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from heed.data.batch import IdPairs
-from heed.model.layers import FeedForward
+from heed.model.layers import relu_networks
 from heed.model.masks import padding_mask
 from heed.model.network import TorchNetwork
 from heed.train.step.validate import DevSet
@@ -233,10 +232,9 @@ def _firing(model: nn.Module) -> Iterator["_CountDead"]:
     """Record which ReLU features fire inside the block."""
     count = _CountDead()
     hooks: list[RemovableHandle] = []
-    for module in model.modules():
-        if isinstance(module, FeedForward) and module.activation in (F.relu, torch.relu):
-            count.fired.append(None)
-            hooks.append(module.expand.register_forward_hook(count.hook(len(hooks))))
+    for network in relu_networks(model):
+        count.fired.append(None)
+        hooks.append(network.expand.register_forward_hook(count.hook(len(hooks))))
     try:
         yield count
     finally:
