@@ -484,6 +484,23 @@ def test_the_way_to_the_model_is_shown(tmp_path: Path, bundle: Bundle) -> None:
         load_bundle(tmp_path / "empty" / "inner")
 
 
+def test_a_folder_that_cannot_be_read_does_not_hide_that_there_is_no_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the private folders of services in /tmp."""
+    (tmp_path / "private").mkdir()
+    is_file = Path.is_file
+
+    def refused(path: Path) -> bool:
+        if "private" in path.parts:
+            raise PermissionError(13, "Permission denied", str(path))
+        return is_file(path)
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    with pytest.raises(FormatError, match="has no config.json, so it holds no model"):
+        find_model_folder(tmp_path)
+
+
 def test_an_unfinished_run_stands_in_with_its_best_checkpoint(
     tmp_path: Path, bundle: Bundle
 ) -> None:

@@ -134,6 +134,8 @@ def test_calibrating_needs_development_pairs(
     few.write_text(LINES)
     code, _, err = call("calibrate", "-m", model, str(few), str(few))
     assert code == 1 and "At least 100 development pairs" in err
+    code, _, err = call("calibrate", "-m", model, "-", "-")
+    assert (code, err) == (2, "heed: Standard input (-) can be read once, but is given twice.\n")
     code, _, err = call("calibrate", "-m", model, str(few))
     assert code == 2 and "TGT" in err
 

@@ -161,6 +161,8 @@ def test_heads_need_pairs(call: Callable[..., Any], model: str, tmp_path: Path) 
     code, _, err = call("choose-heads", "-m", model)
     assert code == 1
     assert "has no development pairs; name files: SRC TGT." in err
+    code, _, err = call("choose-heads", "-m", model, "-", "-")
+    assert (code, err) == (2, "heed: Standard input (-) can be read once, but is given twice.\n")
     code, _, err = call("choose-heads", "-m", model, str(tmp_path / "dev.en"))
     assert code == 2
     assert "missing argument 'TGT': the translations of SRC." in err

@@ -94,6 +94,10 @@ def test_the_version_is_the_packages(call: Callable[..., Any]) -> None:
         (["train", "--src", "a", "--src", ""], "'--src': the name is empty. See heed train --help"),
         (["inspect", "x", "--html", ""], "'--html': the name is empty. See heed inspect --help."),
         (["translate", "-t", "", "x"], "'--to-lang': the name is empty. See heed translate --help"),
+        (["translate", "-m", "", "x"], "'-m' / '--model': the name is empty. See heed translate"),
+        (["train", "--from", "", "x.tsv"], "'--from': the name is empty. See heed train --help."),
+        (["quantize", ""], "heed: The name of the model is empty. Name its folder, such as run/."),
+        (["inspect", "long " * 60], "heed: Which model? Name its folder: -m run/, or set"),
         (["inspect", "x", "--tensor", ""], "heed: --tensor needs a value, but is empty."),
         (["train"], "heed: Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or"),
     ],
@@ -261,6 +265,14 @@ def test_doctor_names_versions_and_machine(call: Callable[..., Any]) -> None:
     assert code == 0
     for word in ("heed", "python", "torch", "cores", "memory", "instructions", "models"):
         assert re.search(rf"^{word} ", out, re.MULTILINE)
+
+
+def test_doctor_counts_the_cores_that_commands_use(
+    call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a container with a share of the processor, these are fewer than the process may use."""
+    monkeypatch.setattr(doctor, "count_cores", lambda: 321)
+    assert re.search(r"^cores +321 usable of ", call("doctor")[1], re.MULTILINE)
 
 
 def test_doctor_knows_the_packages_of_every_part() -> None:

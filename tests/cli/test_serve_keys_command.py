@@ -41,6 +41,15 @@ def test_a_key_may_expire(call: Call, tmp_path: Path) -> None:
     assert first.startswith("a\tvalid until 20") and second.startswith("b\texpired 20")
 
 
+@pytest.mark.parametrize("time", ["9999999d", f"{'9' * 400}d"])
+def test_a_key_that_would_never_expire_is_refused(call: Call, tmp_path: Path, time: str) -> None:
+    """Its date could not be listed."""
+    file = ("--keys-file", str(tmp_path / "k"))
+    code, out, err = call("serve", "keys", "add", "a", "--expires", time, *file)
+    assert (code, out) == (2, "") and "must end before the year 9999" in err
+    assert call("serve", "keys", "list", *file)[0] == 0
+
+
 def test_an_empty_list_says_how_to_begin(call: Call) -> None:
     assert "heed serve keys add NAME" in call("serve", "keys", "list")[2]
 
@@ -50,6 +59,8 @@ def test_an_empty_list_names_its_file(call: Call, tmp_path: Path) -> None:
     assert f"No keys yet in {path}." in call("serve", "keys", "list", "--keys-file", str(path))[2]
 
 
-def test_a_wrong_duration_is_refused(call: Call) -> None:
-    code, _, err = call("serve", "keys", "add", "a", "--expires", "soon")
-    assert code == 2 and "a duration is written like" in err
+@pytest.mark.parametrize("time", ["soon", ""])
+def test_a_wrong_duration_is_refused(call: Call, time: str) -> None:
+    """An empty one, as of an unset variable, must not make a key that never expires."""
+    code, out, err = call("serve", "keys", "add", "a", "--expires", time)
+    assert (code, out) == (2, "") and "a duration is written like" in err

@@ -265,6 +265,14 @@ def test_what_jsonl_writes_can_be_translated_on(call: Callable[..., Any], model:
     assert json.loads(out)["id"] == 7
 
 
+@pytest.mark.parametrize("flag", ["--prefix", "--protect-terms"])
+def test_standard_input_is_read_once(call: Callable[..., Any], model: str, flag: str) -> None:
+    """Else the terms would be all of it, and no line would be translated."""
+    code, out, err = call("translate", "-m", model, flag, "-", stdin=b"A man\n")
+    assert (code, out) == (2, "")
+    assert "tandard input" in err and "Name a file" in err
+
+
 def test_a_json_line_that_is_wrong_is_named(call: Callable[..., Any], model: str) -> None:
     code, _, err = call("translate", "-m", model, "--json-input", stdin=b'"A"\n{"text": "A"\n')
     assert code == 1

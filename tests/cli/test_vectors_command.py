@@ -114,6 +114,8 @@ def test_the_embeddings_of_a_model_have_neighbors(call: Call, model: str) -> Non
          "--learning-rate must be a number above 0"),
         (("train", "--text", "{text}", "--out", "v.vec", "--kind", "counts", "--epochs", "3"),
          "--epochs has no effect with --kind counts: leave it out."),
+        (("train", "--text", "{text}", "--out", "v.vec", "--kind", "counts", "--threads", "1"),
+         "--threads has no effect with --kind counts: leave it out."),
         (("train", "--text", "{text}", "--out", "{text}/v.vec"), "cannot write {text}/v.vec: Not"),
         (("train", "--text", "{text}", "--out", ""), "'--out': the name is empty."),
         ((), "missing command. See heed vectors --help."),

@@ -121,9 +121,24 @@ def test_n_best_gives_independent_samples_best_first(fakes: Any) -> None:
     for answers in found:
         assert len(answers) == 5
         assert len({tuple(answer.ids) for answer in answers}) > 1
-        assert answers == sorted(answers, key=lambda answer: -answer.score)
+        assert answers == sorted(answers, key=lambda each: (each.status != "eos", -each.score))
     [alone] = decode(model, src[1:], DecodeOptions(sample=True, n_best=5), keys=[9], **TINY)
     assert alone == found[1]
+
+
+def test_a_sample_that_was_cut_ranks_below_every_complete_one(fakes: Any) -> None:
+    model = fakes.hash_model(3, vocab_size=8, n_kinds=9)
+    src = np.arange(9)[:, None]
+    options = DecodeOptions(sample=True, n_best=6, max_length=4)
+    n_better = 0
+    for answers in decode(model, src, options, **TINY):
+        is_cut = [answer.status == "max_length" for answer in answers]
+        assert is_cut == sorted(is_cut)
+        complete = [answer.score for answer in answers if answer.status == "eos"]
+        cut = [answer.score for answer in answers if answer.status == "max_length"]
+        assert complete == sorted(complete, reverse=True) and cut == sorted(cut, reverse=True)
+        n_better += bool(complete and cut) and cut[0] > complete[-1]
+    assert n_better > 0  # else the scores alone would give this order
 
 
 def test_the_observer_learns_how_many_tokens_could_be_drawn(fakes: Any) -> None:

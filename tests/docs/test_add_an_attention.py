@@ -24,6 +24,7 @@ from heed.errors import ConfigError
 from heed.model.build import build_model, build_unfilled
 from heed.model.config import ModelConfig
 from heed.model.families import plan, stored_shapes
+from heed.model.stages import Stages
 from heed.model.trace import recording
 from heed.model.variants import QKNormAttention
 
@@ -65,6 +66,8 @@ with torch.inference_mode():
     with recording(model) as seen:
         model.teacher_forced(src, tgt)
 assert torch.allclose(seen["decoder.1.cross_attention.weights"].sum(-1), torch.ones(()))
+scores = Stages(config).of("decoder.1.cross_attention.scores")
+assert (scores.formula, scores.axes) == ("S = Q′ K′ᵀ / √d_k", ("head", "tgt", "src"))
 
 print("the variant is right")
 """

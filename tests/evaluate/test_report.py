@@ -127,3 +127,9 @@ def test_only_one_or_two_systems_are_reported(names: list[str]) -> None:
 def test_sources_of_another_length_are_refused() -> None:
     with pytest.raises(DataError, match="there are 3 translations and 1 sources"):
         of_two(sources=["eins"])
+
+
+@pytest.mark.parametrize("references", [[], REFERENCE])
+def test_missing_references_are_refused_with_sources_too(references: list[Any]) -> None:
+    with pytest.raises(DataError, match="(?i)references"):
+        report({"new": NEW}, references, sources=SOURCES)

@@ -88,7 +88,10 @@ def test_tiles_are_found_by_the_processors_flags(
     assert not processor.has_bfloat16_tiles.__wrapped__()
 
 
-@pytest.mark.parametrize("name", ["gpu", "cpu:1", "cuda:x", "auto:0", "", "cuda:-1"])
+@pytest.mark.parametrize(
+    "name",
+    ["gpu", "cpu:1", "cpu:", "cuda:x", "cuda:", "cuda:²", "cuda:01", "auto:0", "", "cuda:-1"],
+)
 def test_an_unknown_device_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="device must be auto, cpu, cuda or cuda:N, but is"):
         device.choose_device(name)
@@ -131,6 +134,8 @@ def test_threads_are_asked_for_taken_from_the_environment_or_counted(
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert threads.set_threads(2) == torch.get_num_threads() == 2
     assert threads.set_threads() == torch.get_num_threads() == 3
+    monkeypatch.setenv("OMP_NUM_THREADS", "²")
+    assert threads.choose_threads() == 2
     monkeypatch.setenv("OMP_NUM_THREADS", "nonsense")
     assert threads.set_threads() == threads.choose_threads() == threads.count_cores() >= 1
     with pytest.raises(ConfigError, match="threads must be a whole number from 1, but is 0"):

@@ -59,3 +59,9 @@ def test_two_codes_of_one_language_share_its_probability() -> None:
 def test_a_language_that_the_library_does_not_know_is_never_certain() -> None:
     found = Detector(["x-klingon"]).detect("Where is the next bakery?")
     assert (found.best.code, found.best.probability, found.other) == ("x-klingon", 0.0, "en")
+
+
+def test_regions_make_no_doubt_about_the_language() -> None:
+    found = Detector(["pt-BR", "pt-PT", "en"]).detect("Onde fica a padaria mais próxima?")
+    assert not found.is_doubtful
+    assert found.probability_of("pt-PT") == found.probability_of("pt") > 0.99

@@ -26,6 +26,7 @@ from heed.serve.work import models as models_module
 from heed.serve.work.memories import PairFile
 from heed.serve.work.models import Use
 from heed.serve.work.versions import Opened, open_version
+from heed.text.protection import expressions
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.lines import Line, LineReader
 from heed.translate.parts import Chunk
@@ -547,6 +548,59 @@ def test_pairs_are_not_read_for_what_the_cache_holds(
             assert (await service.translate(request))[0].text == "Hunde"
 
     asyncio.run(run())
+    assert n_read == 1
+
+
+def test_expressions_of_a_client_are_run_beside_the_event_loop(
+    using: Using, en_de: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One may take a second, in which no other request would be answered."""
+    n_runs = 0
+
+    def noting(run: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*arguments: Any) -> Any:
+            nonlocal n_runs
+            n_runs += 1
+            with pytest.raises(RuntimeError, match="no running event loop"):
+                asyncio.get_running_loop()
+            return run(*arguments)
+
+        return noted
+
+    noted = noting(expressions.compiled)
+    for module in ("expressions", "rules"):
+        monkeypatch.setattr(f"heed.text.protection.{module}.compiled", noted)
+    request = Request(texts=["A b."], source="en", target="de", protect=["b+", "d+"])
+    asyncio.run(using(en_de).translate(request))
+    assert n_runs >= 4
+
+
+def test_a_request_that_is_over_is_read_no_further(
+    using: Using, en_de: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_read, has_begun, is_over = 0, threading.Event(), threading.Event()
+    parts = LineReader.parts
+
+    def slow(*arguments: Any) -> list[Chunk]:
+        nonlocal n_read
+        n_read += 1
+        has_begun.set()
+        assert is_over.wait(60)
+        return parts(*arguments)
+
+    monkeypatch.setattr(LineReader, "parts", slow)
+    texts = [f"A man {number}." for number in range(1000)]
+
+    async def run() -> None:
+        request = Request(texts=texts, source="en", target="de")
+        asking = asyncio.ensure_future(using(en_de).translate(request))
+        assert await asyncio.to_thread(has_begun.wait, 60)
+        asking.cancel()
+        with suppress(asyncio.CancelledError):
+            await asking
+        is_over.set()
+
+    asyncio.run(run())  # waits for the thread
     assert n_read == 1
 
 

@@ -34,6 +34,12 @@ def test_impossible_settings_are_refused(settings: object, words: str) -> None:
         settings()
 
 
+@pytest.mark.parametrize("browser", ["chrome", "moz", "safari-web"])
+def test_browser_extensions_are_origins(browser: str) -> None:
+    origins = (f"{browser}-extension://3f2a-b1",)
+    assert Access(origins=origins).origins == origins
+
+
 @pytest.mark.parametrize(
     ("host", "keys", "needed"),
     [

@@ -71,6 +71,23 @@ def test_a_text_without_evidence_is_doubtful() -> None:
     assert "is not certain; it was read as English" in found.doubts[0].sentence
 
 
+def test_a_text_in_the_target_language_stays_whatever_regions_are_served() -> None:
+    routes = [
+        Route(source=source, target=target, model="one")
+        for source, target in (("en", "pt-BR"), ("en", "pt-PT"), ("pt-PT", "en"))
+    ]
+    detector = Detector(["en", "pt-BR", "pt-PT"])
+    text = "Onde fica a padaria mais próxima?"
+
+    def found(target: str) -> Source:
+        return find_source(text, Direction(target=target), routes=routes, detector=detector)
+
+    for target in ("pt-BR", "pt-PT"):
+        assert (found(target).code, found(target).route) == (target, None)
+    assert (found("en").route, found("en").doubts) == (routes[2], ())
+    assert (found("en").confidence or 0) > 0.99
+
+
 @pytest.mark.parametrize(
     ("asked", "words"),
     [

@@ -81,6 +81,7 @@ def test_a_title_has_one_capital_a_word() -> None:
     assert title("the dog doesn't run in NASA") == "The Dog Doesn't Run In NASA"
     assert title("ǆep и мир") == "ǅep И Мир"
     assert title("ılık için") == "Ilık İçin"
+    assert title("ọ̀rọ̀ ẹ̀ka") == "Ọ̀rọ̀ Ẹ̀ka"  # accents without a letter of their own
 
 
 @pytest.mark.parametrize("text", SENTENCES)

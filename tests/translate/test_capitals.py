@@ -15,6 +15,7 @@ from heed.translate.protect import Draft, with_spans
 from heed.translate.result import Translation
 from heed.translate.source import make_source
 from heed.translate.translator import Translator
+from heed.translate.words import is_byte_piece
 
 SMALL = "The dog sleeps on the house"
 
@@ -29,7 +30,9 @@ def translator(request: pytest.FixtureRequest) -> Translator:
 def test_the_answer_is_that_of_the_line_in_small_letters(translator: Translator) -> None:
     small, large = translator.translate([SMALL, SMALL.upper()], alignment=True)
     assert large.text == upper(small.text)
-    assert large.tokens == [upper(token) for token in small.tokens]
+    assert large.tokens == [
+        token if is_byte_piece(token) else upper(token) for token in small.tokens
+    ]
     assert (large.score, large.token_scores) == (small.score, small.token_scores)
     assert large.alignment == small.alignment
 
@@ -81,6 +84,15 @@ def test_the_guessed_place_of_a_span_is_behind_letters_that_have_grown() -> None
     assert doubt.kind == "span_moved"
     assert "GROSSE" in found.text.partition("%s")[0]
     assert found.text[doubt.start : doubt.end] == "%s"
+
+
+def test_bytes_of_a_character_keep_their_names_in_capitals() -> None:
+    source = make_source("the dog:", [], Rules.default(), None, in_capitals=True)
+    tokens = ["▁der", "▁Hund", "<0x3A>"]
+    draft = Draft(source=source, text="der Hund:", marks=(), tokens=tokens)
+    written = Translation(text="", token_scores=[0.0] * 4, source_tokens=["▁the", "▁dog", ":"])
+    found = with_spans(draft, written, None)
+    assert (found.text, found.tokens) == ("DER HUND:", ["▁DER", "▁HUND", "<0x3A>"])
 
 
 def test_nothing_protected_may_be_in_capitals(translator: Translator) -> None:

@@ -4,7 +4,7 @@ import pytest
 from tests.translate.test_protect import make_translator, slotted, vocab
 
 from heed.text.vocab import Vocab
-from heed.translate.given import read_letters, read_with_slots
+from heed.translate.given import read_as_translated, read_letters, read_with_slots
 from heed.translate.given_spans import words_equal
 from heed.translate.translator import Translator
 
@@ -53,3 +53,21 @@ def test_places_of_doubts_are_those_of_the_text(slotted: Translator) -> None:
     assert found.text[loop.start : loop.end].strip() == "Hunde Hunde Hunde"
     assert found.text == "Zwei %s Hunde Hunde Hunde"
     assert not [doubt for doubt in found.doubts if doubt.kind == "numbers"]
+
+
+def test_a_pair_in_capitals_is_read_as_a_search_reads_and_writes_it(slotted: Translator) -> None:
+    small = "The dog sleeps on the house %s", "Zwei hunde rennen mit %s"
+    large = "THE DOG SLEEPS ON THE HOUSE %s", "ZWEI HUNDE RENNEN MIT %s"
+    expected = read_as_translated(slotted.reader, *small, [])
+    for read in (read_as_translated, read_with_slots):
+        found = read(slotted.reader, *large, [])
+        assert (found.src_ids, found.tgt_ids) == (expected.src_ids, expected.tgt_ids)
+        assert found.source_tokens == expected.source_tokens
+        *tokens, end = found.tokens
+        assert "".join(tokens).replace("▁", " ").split() == large[1].split()
+        assert end == expected.tokens[-1]
+
+
+def test_a_source_in_capitals_may_have_a_translation_in_small_letters(slotted: Translator) -> None:
+    pair = "THE DOG SLEEPS ON THE HOUSE", "Zwei Hunde rennen"
+    assert read_with_slots(slotted.reader, *pair, []) == read_letters(slotted.reader, *pair, [])

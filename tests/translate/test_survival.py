@@ -55,6 +55,14 @@ def test_only_lines_that_changed_are_in_a_row(trials: dict[str, Trial]) -> None:
     assert {number % 4 for number in trials["quotes"].numbers} == {1}
 
 
+def test_a_pair_of_tags_encloses_words_where_a_blank_precedes_the_final_mark() -> None:
+    french = ["Bonjour !"] * 200
+    trial = trials_of(Original(french, [french], "fr", "fr"))["spans"]
+    assert PAIR in trial.kinds
+    for source, kind, spans in zip(trial.sources, trial.kinds, trial.spans, strict=True):
+        assert kind != PAIR or "Bonjour".join(spans) in source
+
+
 def test_every_kind_of_span_is_inserted_and_can_be_taken_out_again(
     trials: dict[str, Trial],
 ) -> None:

@@ -557,6 +557,15 @@ def test_a_portion_ends_when_its_source_has_paused() -> None:
     assert [len(portion) for portion in found] == [2, 3]
 
 
+def test_a_prefix_that_the_model_cannot_write_names_its_line(vocab: Vocab) -> None:
+    reader = LineReader(vocab, vocab, length_limit=6)
+    lines = [Line("a man"), Line("a man", prefix="ein Mann " * 9)]
+    with pytest.raises(DataError, match=r"prefix of line 2 must be shorter than the longest .*5"):
+        reader.all_parts(lines, 0, None, 256)
+    with pytest.raises(DataError, match=r"prefix of line 2 must be shorter than max_length \(4\)"):
+        reader.all_parts(lines, 0, None, 4)
+
+
 def test_parts_of_a_line_have_keys_of_their_own(vocab: Vocab) -> None:
     reader = LineReader(vocab, vocab, max_source_tokens=5)
     line = Line("A man is riding a bike.")

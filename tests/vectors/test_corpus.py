@@ -38,3 +38,16 @@ def test_words_stand_between_blanks() -> None:
     assert next(split_words(lines, lowercase=True, split_punctuation=True)) == [
         "the", "king's", "son", ",", "a", "boy", "(", "of", "ten", ")", "didn’t", "run", "."
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("नमस्ते दुनिया, ठीक है?", ["नमस्ते", "दुनिया", ",", "ठीक", "है", "?"]),
+        ("می\u200cخواهم بروم.", ["می\u200cخواهم", "بروم", "."]),
+        ("cafe\u0301 noir!", ["cafe\u0301", "noir", "!"]),
+        ("มันดีมาก", ["มันดีมาก"]),
+    ],
+)
+def test_vowel_signs_accents_and_joiners_stay_inside_words(line: str, words: list[str]) -> None:
+    assert next(split_words([line], split_punctuation=True)) == words

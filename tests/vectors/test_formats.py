@@ -57,6 +57,13 @@ def test_a_file_of_glove_has_no_first_line(tmp_path: Path, end: str) -> None:
     np.testing.assert_allclose(found.matrix, [[0.5, -1], [2, 3], [1e-3, 4], [5, 6]])
 
 
+@pytest.mark.parametrize("word", ["\u00a0", "\x85", "\u3000"])
+def test_a_word_may_be_an_unusual_blank(tmp_path: Path, word: str) -> None:
+    """fastText's and GloVe's files have such words."""
+    found = read_vectors(write(tmp_path / "v.vec", f"the 1 2\n{word} 3 4\n"))
+    assert found.words == ("the", word)
+
+
 def test_compressed_files_are_read(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "v.txt.gz", "wt") as file:
         file.write("2 1\na 1\nb 2\n")

@@ -4,6 +4,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from heed.disk.folders import CARD, MANIFEST, verify_directory
@@ -126,12 +127,19 @@ def _no_config(folder: Path) -> str:
     entries = sorted(folder.iterdir())
     below = [folder / BEST, *entries, *(e / BEST for e in entries), folder.parent]
     for candidate in below:
-        if (candidate / CONFIG).is_file():
+        if _is_file(candidate / CONFIG):
             return f"model folder {folder} has no {CONFIG}; did you mean {candidate}?"
     for entry in entries:
         if _FOREIGN.fullmatch(entry.name):
             return _pickle_words(entry)
     return f"model folder {folder} has no {CONFIG}, so it holds no model."
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a path is a file; one in a folder that this user cannot read counts as none."""
+    with suppress(PermissionError):
+        return path.is_file()
+    return False
 
 
 def _pickle_words(path: Path) -> str:

@@ -25,7 +25,7 @@ from heed.machine.threads import count_cores, too_many_threads
 
 Decorator = Callable[..., Any]
 
-NEVER_EMPTY = ("FILE", "FOLDER", "RUN", "MODEL", "V", "CODE")
+NEVER_EMPTY = ("FILE", "FOLDER", "RUN", "MODEL", "DIR|NAME", "V", "CODE")
 """Placeholders of options whose values are names of files, folders, models and languages."""
 
 METAVARS = ((int, "N"), (click.IntRange, "N"), (float, "X"))
@@ -373,7 +373,7 @@ def check_duration(_: click.Context, param: click.Parameter, value: str | None) 
     from heed.config import parse_duration
 
     try:
-        parse_duration(value or "0")
+        parse_duration("0" if value is None else value)
     except ConfigError as error:
         raise click.BadParameter(str(error)) from None
     return value

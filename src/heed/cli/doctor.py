@@ -18,6 +18,7 @@ from heed.cli.terminal import echo
 from heed.disk.home import home
 from heed.errors import ConfigError
 from heed.machine.cpu import cpu_info
+from heed.machine.threads import count_cores
 
 PACKAGES = {
     "click": "always",
@@ -62,8 +63,7 @@ def facts() -> Iterator[tuple[str, str]]:
     yield "system", platform.platform()
     yield "processor", _processor()
     yield "instructions", " ".join(flag for flag in CPU_FLAGS if flag in _cpu_flags()) or "unknown"
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    yield "cores", f"{cores} usable of {os.cpu_count()}"
+    yield "cores", f"{count_cores()} usable of {os.cpu_count()}"
     yield "memory", _memory()
     for name, extra in PACKAGES.items():
         needs = "" if extra == "always" else f" (optional: heed[{extra}])"

@@ -13,6 +13,7 @@ import click
 from heed.cli.command import Decorator, Session, as_one, command, options
 from heed.cli.models import ModelFlags, find_model, load_translator, one_model_options
 from heed.cli.runs import held_if_run
+from heed.cli.score import require_one_stdin
 from heed.cli.streams import json_row, open_output
 from heed.cli.terminal import echo
 from heed.errors import DataError, UsageError
@@ -197,6 +198,7 @@ def calibrate(
 
     if src is not None and tgt is None:
         raise UsageError("missing argument 'TGT': the translations of SRC.")
+    require_one_stdin(src or "", tgt or "")
     folder = find_model(opening.model)
     translator, target_lang = load_translator(session, opening)
     if src is None or tgt is None:

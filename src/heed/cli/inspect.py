@@ -4,7 +4,6 @@ import os
 import secrets
 import webbrowser
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -108,7 +107,7 @@ def inspect(
     For run folders, the page also shows the training, during and after it.
     """
     session: Session = ctx.obj
-    if text and not models and Path(text).is_dir():
+    if text and not models and os.path.isdir(text):  # Path refuses a long text
         models, text, translation = (text,), translation, None
     models = models or tuple(filter(None, [os.environ.get("HEED_MODEL")]))
     require_effect(ctx, text, translation)

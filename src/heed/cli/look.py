@@ -17,6 +17,7 @@ from heed.cli.models import (
     one_model_options,
 )
 from heed.cli.runs import held_if_run
+from heed.cli.score import require_one_stdin
 from heed.cli.terminal import echo, visible
 from heed.errors import UsageError
 from heed.explain.render import Palette, bar, choose_palette, heatmap
@@ -174,6 +175,7 @@ def choose_heads(
 
     if src is not None and tgt is None:
         raise UsageError("missing argument 'TGT': the translations of SRC.")
+    require_one_stdin(src or "", tgt or "")
     folder = find_model(opening.model)
     translator, target_lang = load_translator(session, opening)
     if src is None or tgt is None:

@@ -208,8 +208,10 @@ def installed() -> dict[str, Path]:
 
 def find_model(name: str | None) -> Path:
     """The folder of a model given by path or by name, or of the only installed one."""
+    if name == "":  # an unset variable of a shell
+        raise UsageError("The name of the model is empty. Name its folder, such as run/.")
     models = installed()
-    if not name:
+    if name is None:
         if len(models) == 1:
             return next(iter(models.values()))
         found = f" Installed: {', '.join(models)}." if models else ""

@@ -9,9 +9,13 @@ import click
 
 from heed.cli.command import Session, check_duration, command, options
 from heed.cli.terminal import echo
+from heed.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.serve.access.keys import Key, Keys
+
+LATEST = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
+"""No key expires later: Python has no dates after that year."""
 
 key_option = options("Key")
 keys_file_option = options("File")(
@@ -49,6 +53,10 @@ def add(
     from heed.config import parse_duration
 
     expires_at = time.time() + parse_duration(expires) if expires else None
+    if expires_at is not None and expires_at > LATEST:
+        raise UsageError(
+            "--expires must end before the year 9999. Without it, a key does not expire."
+        )
     keys = _open(keys_file)
     made = keys.add(name, per_minute=per_minute, chars=chars, expires_at=expires_at)
     keys.close()

@@ -27,7 +27,7 @@ from heed.cli.models import (
 from heed.cli.protect import Protection, protect_options
 from heed.cli.streams import LineWriter, decode_lines, open_input, open_output
 from heed.cli.traced import token_bars
-from heed.data.lines import shown_name
+from heed.data.lines import STDIN, shown_name
 from heed.errors import UsageError
 from heed.translate.result import Translation
 
@@ -317,7 +317,12 @@ def _check_together(
 
 
 def _require_apart(read: list[str], output: Output, doubting: Doubting) -> None:
-    """Refuse to overwrite an input, or to write two outputs to one file."""
+    """Refuse to read an input twice or to overwrite it, or to write two outputs to one file."""
+    if read.count(STDIN) > 1:
+        raise UsageError(
+            "Standard input (-) can be read once, but is given twice, as the lines to translate, "
+            "--prefix or --protect-terms. Name a file for one of them."
+        )
     for path in filter(None, [output.output_path, doubting.report_path]):
         require_not_read(path, read)
     if (report := doubting.report_path) and are_one_file(report, output.output_path):

@@ -35,6 +35,9 @@ heed vectors analogy news.vec king man woman
 heed vectors analogy glove.6B.100d.txt.gz king man woman --count 1
 """
 
+OF_WORD2VEC = ("negative", "epochs", "sample", "learning_rate", "threads")
+"""Settings that counts do not have."""
+
 option = options("Options")
 learning_option = options("Learning")
 
@@ -207,7 +210,7 @@ def _require_effect(kind: Kind) -> None:
         UsageError: names the flag.
     """
     for name, flag in typed_flags(click.get_current_context()).items():
-        if kind == "counts" and name in ("negative", "epochs", "sample", "learning_rate"):
+        if kind == "counts" and name in OF_WORD2VEC:
             raise UsageError(f"{flag} has no effect with --kind counts: leave it out.")
 
 

@@ -127,9 +127,14 @@ def _repeated(
 
 
 def _ranked(group: Sequence[Hypothesis | None]) -> list[Hypothesis]:
-    """The samples of a source, best first; none if some are missing: it is no longer wanted."""
+    """The samples of a source, complete ones first, then by score.
+
+    If some are missing, the source is no longer wanted, and the result is empty.
+    """
     found = [answer for answer in group if answer is not None]
-    return sorted(found, key=lambda answer: -answer.score) if len(found) == len(group) else []
+    if len(found) < len(group):
+        return []
+    return sorted(found, key=lambda answer: (answer.status != "eos", -answer.score))
 
 
 def _of_samples(is_wanted: IsWanted | None, n_samples: int) -> IsWanted | None:

@@ -135,7 +135,7 @@ def report(
         DataError: if there is nothing to score, counts differ, or the references are not nested.
         MissingExtraError: if sacreBLEU is not installed.
     """
-    _require_sensible(systems, references, sources)
+    _require_sensible(systems, sources)
     counts = {
         name: count(lines, references, metrics=metrics, reading=reading)
         for name, lines in systems.items()
@@ -161,16 +161,13 @@ def report(
     return Report(evaluations, differences, buckets, unit, worst)
 
 
-def _require_sensible(
-    systems: Mapping[str, Sequence[str]],
-    references: Sequence[Sequence[str]],
-    sources: Sequence[str] | None,
-) -> None:
+def _require_sensible(systems: Mapping[str, Sequence[str]], sources: Sequence[str] | None) -> None:
     if not 1 <= len(systems) <= 2:
         raise ConfigError(f"A report needs one system or two, but is given {len(systems)}.")
-    if sources is not None and len(sources) != len(references[0]):
+    n_lines = len(next(iter(systems.values())))
+    if sources is not None and len(sources) != n_lines:
         raise DataError(
-            f"Each translation needs its source, but there are {len(references[0])} translations "
+            f"Each translation needs its source, but there are {n_lines} translations "
             f"and {len(sources)} sources."
         )
 

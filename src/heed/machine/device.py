@@ -5,6 +5,7 @@ torch is imported inside the functions.
 
 import ctypes
 import platform
+import re
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,9 @@ ROUNDED = "bfloat16_products"
 
 RUNTIMES = ("auto", "engine", "torch")
 """The implementation of a translation: heed's own engine on a CPU, or torch."""
+
+_NUMBER = re.compile("0|[1-9][0-9]*")
+"""The number of a device, as torch reads it."""
 
 
 def has_gpu() -> bool:
@@ -56,8 +60,9 @@ def split_device(name: str) -> tuple[str, str]:
     Raises:
         ConfigError: it is not the name of a device.
     """
-    kind, _, index = name.partition(":")
-    if kind not in ("auto", "cpu", "cuda") or (index and not (kind == "cuda" and index.isdigit())):
+    kind, colon, index = name.partition(":")
+    is_numbered = kind == "cuda" and _NUMBER.fullmatch(index)
+    if kind not in ("auto", "cpu", "cuda") or (colon and not is_numbered):
         raise ConfigError(f"device must be auto, cpu, cuda or cuda:N, but is {name!r}.")
     return kind, index
 

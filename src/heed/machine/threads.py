@@ -23,8 +23,8 @@ def set_threads(n_threads: int | None = None) -> int:
 def choose_threads(n_threads: int | None = None) -> int:
     """The number of threads to compute with: `n_threads`, or that of `count_cores`.
 
-    It is never more than the number of cores: with more threads, each step would take minutes.
-    Without `n_threads`, the variable `OMP_NUM_THREADS` decides.
+    `n_threads` is lowered to the number of cores: with more threads, each step would take minutes.
+    Without it, the variable `OMP_NUM_THREADS` decides, whatever the number of cores.
 
     Raises:
         ConfigError: it is not a whole number from 1.
@@ -34,7 +34,7 @@ def choose_threads(n_threads: int | None = None) -> int:
     if n_threads:
         return min(n_threads, count_cores())
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return int(asked) if asked.isdigit() and int(asked) else count_cores()
+    return int(asked) if asked.isdecimal() and int(asked) else count_cores()
 
 
 def too_many_threads(asked: int) -> str:

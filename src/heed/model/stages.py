@@ -188,10 +188,12 @@ _SCORES = {
     "favor": ("", ""),
 }
 """By the kind of attention, the formulas of `products` and `scores`."""
+_OTHER_SCORES = ("Q′ K′ᵀ", "Q′ K′ᵀ / √d_k")
+"""Those of a kind without a row, which passes other queries and keys to `attend`."""
 
 
 def _attention(config: LayerConfig) -> Table:
-    products, scores = _SCORES[config.attention]
+    products, scores = _SCORES.get(config.attention, _OTHER_SCORES)
     bias = "Q (a^K)ᵀ" if config.attention == "unscaled" else "Q (a^K)ᵀ / √d_k"
     bias = "−m_h |i − j|" if config.positions == "alibi" else bias
     masked = ("mask", "S, −∞ where reading is not allowed")

@@ -31,7 +31,7 @@ class Descriptions:
         self._known: dict[str, ModelInfo] = {}
 
     def all(self) -> list[ModelInfo]:
-        """Descriptions of all models, except those whose folders were removed before reading."""
+        """Descriptions of all models, except those whose folders could not be read before."""
         found = [self._now(name) for name in self._models.folders]
         return [each for each in found if each is not None]
 
@@ -39,13 +39,13 @@ class Descriptions:
         known = self._known.get(name)
         try:
             version = version_of(self._models.folders[name])
-        except HeedError:
-            # The folder is gone; the old description is still true of the model in memory.
+            if known is None or known.version != version:
+                known = self._known[name] = _read(self._models, name, version)
+        except (HeedError, OSError):
+            # The folder is gone, damaged or being written; the old description is still true of
+            # the model in memory.
             if known is None:
                 return None
-            version = known.version
-        if known is None or known.version != version:
-            known = self._known[name] = _read(self._models, name, version)
         speed = self._speeds.of(name)
         return replace(known, is_loaded=self._models.is_open(name), tokens_per_s=speed)
 

@@ -60,7 +60,13 @@ class Detection:
     @property
     def is_doubtful(self) -> bool:
         """Whether the text may well be in another language."""
-        return self.best.probability < DOUBTFUL
+        return self.probability_of(self.best.code) < DOUBTFUL
+
+    def probability_of(self, code: str) -> float:
+        """The probability of a language in all its forms, such as `pt-BR` and `pt-PT`."""
+        return sum(
+            guess.probability for guess in self.guesses if base_of(guess.code) == base_of(code)
+        )
 
 
 class Detector:
@@ -78,7 +84,7 @@ class Detector:
     def detect(self, text: str) -> Detection:
         """The served languages with their probabilities."""
         scores = dict(self.read().rank(text[:MAX_CHARS]))
-        base = {code: code.partition("-")[0] for code in self._served}
+        base = {code: base_of(code) for code in self._served}
         priors = dict.fromkeys(scores, (1 - SERVED_PRIOR) / len(scores))
         for known in {base[code] for code in self._served} & scores.keys():
             priors[known] += SERVED_PRIOR / len(self._served)
@@ -108,6 +114,11 @@ class Detector:
 
                 self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
             return self._identifier
+
+
+def base_of(code: str) -> str:
+    """The code of a language without its region or script."""
+    return code.partition("-")[0]
 
 
 def _posterior(scores: dict[str, float], priors: dict[str, float]) -> dict[str, float]:

@@ -6,6 +6,7 @@ The formats of requests and responses are in `shapes/`, batches in `work/schedul
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import TypeVar
 from weakref import WeakValueDictionary
@@ -21,8 +22,8 @@ from heed.serve.source import find_source
 from heed.serve.texts import Text, read_texts
 from heed.serve.work.aside import run_aside
 from heed.serve.work.cache import Cache
-from heed.serve.work.deadline import Deadline
-from heed.serve.work.directions import Route
+from heed.serve.work.deadline import Deadline, require_wanted
+from heed.serve.work.directions import Route, no_models
 from heed.serve.work.failures import refusal_of, refusal_of_model
 from heed.serve.work.job import Errand
 from heed.serve.work.models import Models, Use
@@ -34,6 +35,9 @@ from heed.text.protected import Rules
 from heed.translate.lines import Line
 from heed.translate.result import Alignment, Continuation, NextToken, PairScore
 from heed.translate.translator import Translator
+
+PATTERN_CHARS = 10_000
+"""Checking a regular expression, and searching a text for it, may take a second."""
 
 PAIR_CHARS = 1000
 """Reading a remembered pair takes about as long as this many characters of text."""
@@ -86,6 +90,15 @@ class Service:
         """Every language by its code; those that are only targets have no targets themselves."""
         return self._languages
 
+    def require_models(self) -> None:
+        """Refuse a request that needs a model on a server without models.
+
+        Raises:
+            Refusal: there are none (404).
+        """
+        if not self.routes:
+            raise no_models()
+
     async def translate(self, request: Request) -> list[Answer]:
         """Translate all texts of a request, one answer each, in order.
 
@@ -113,7 +126,12 @@ class Service:
             yield self._counted(await _answers(texts))
 
     async def detect(self, text: str) -> Detection:
-        """The probability of each served language for a text."""
+        """The probability of each served language for a text.
+
+        Raises:
+            Refusal: no language is served.
+        """
+        self.require_models()
         return await asyncio.to_thread(self._detector.detect, text)
 
     async def models_info(self) -> list[ModelInfo]:
@@ -205,10 +223,12 @@ class Service:
 
     async def _started(self, request: Request, begun: "_Begun") -> list[Text]:
         """Queue the texts of a request; `begun` abandons unfinished ones."""
-        n_chars = sum(map(len, request.texts))
+        self.require_models()
+        n_chars = sum(map(len, request.texts)) + PATTERN_CHARS * len(request.protect or ())
+        check = partial(require_wanted, lambda: begun.is_wanted)
         await self._prepare_detection(request.source)
         texts = await run_aside(n_chars, read_texts, request, self.routes, self._detector)
-        groups = _groups(texts, request)
+        groups = await run_aside(n_chars, _groups, texts, request, check)
         # Get each model once, so that a response does not mix two versions.
         models = {
             name: await begun.use(name) for name in dict.fromkeys(model for model, _ in groups)
@@ -225,7 +245,7 @@ class Service:
             )
             begun.translating.append(translating)
             translating.look(self.cache)
-            await run_aside(n_chars + PAIR_CHARS * len(request.memory), translating.read)
+            await run_aside(n_chars + PAIR_CHARS * len(request.memory), translating.read, check)
             translating.start(self.scheduler, self._in_work, timeout_s=begun.deadline.left_s)
             for text in texts:
                 text.take(translating, lines)
@@ -255,6 +275,7 @@ class Service:
         Raises:
             Refusal: as in `translate`; or any error of `run`, as a refusal.
         """
+        self.require_models()
         deadline = Deadline(self.settings.work.timeout_s)
         async with AsyncExitStack() as stack:
             async with deadline.enforced():
@@ -314,6 +335,7 @@ class _Begun:
         self._uses: list[Use] = []
         self.deadline = Deadline(service.settings.work.timeout_s)
         self.translating: list[Translating] = []
+        self.is_wanted = True
 
     async def __aenter__(self) -> list[Text]:
         """Queue the texts."""
@@ -342,6 +364,7 @@ class _Begun:
         Raises:
             Refusal: instead of an error that the client should know about.
         """
+        self.is_wanted = False
         try:
             for translating in self.translating:
                 translating.abandon()
@@ -382,9 +405,20 @@ def _languages_of(routes: Sequence[Route]) -> dict[str, Language]:
     }
 
 
-def _groups(texts: list[Text], request: Request) -> dict[tuple[str, bool], dict[int, Line]]:
-    """The segments of all texts, grouped by model and by whether they need an alignment."""
+def _groups(
+    texts: list[Text], request: Request, check: Callable[[], None]
+) -> dict[tuple[str, bool], dict[int, Line]]:
+    """The segments of all texts, grouped by model and by whether they need an alignment.
+
+    Args:
+        texts: of the request.
+        request: with the rules for protected spans.
+        check: called before each rule is read; raises an error if no client waits.
+    """
     groups: dict[tuple[str, bool], dict[int, Line]] = {}
+    for wish in request.protect or ():
+        check()
+        Rules.of([wish])  # an expression is compiled once, and kept
     rules = None if request.protect is None else Rules.of(request.protect)
     for index, text in enumerate(texts):
         if (route := text.source.route) is None:

@@ -12,8 +12,8 @@ from heed.config import Range, check
 from heed.errors import ConfigError
 
 Seconds = Annotated[float, Range(0.05, 86400)]
-ORIGIN = re.compile(r"https?://[^/*\s?#]+")
-"""The origin of a web page, as browsers write it in the header Origin."""
+ORIGIN = re.compile(r"(https?|[a-z-]+-extension)://[^/*\s?#]+")
+"""The origin of a web page or a browser extension, as browsers write it in the header Origin."""
 
 HOST = re.compile(r"[\w-]+(\.[\w-]+)*", re.ASCII)
 """A host name."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heed.serve.detect import Detection, Detector
+from heed.serve.detect import Detection, Detector, base_of
 from heed.serve.languages import name_of, resolve
 from heed.serve.request import AUTO, Direction, Doubt
 from heed.serve.work.directions import Route, find_route, no_model, no_such
@@ -52,32 +52,37 @@ def find_source(
     if into is None:
         raise no_such("target", target, [route.target for route in routes])
     detection = detector.detect(text)
-    best = detection.best
-    if best.code == into and not detection.is_doubtful:
-        return Source(code=into, confidence=best.probability, route=None)
     ways = {
         route.source: route
         for route in reversed(routes)
         if route.target == into and model in (None, route.model)
     }
+    is_there = _is_same(detection.best.code, into) and not detection.is_doubtful
+    if is_there and not any(_is_same(code, into) for code in ways):
+        return Source(code=into, confidence=detection.probability_of(into), route=None)
     guess = next((guess for guess in detection.guesses if guess.code in ways), None)
     if guess is None:
         raise no_model(model)
     return Source(
         code=guess.code,
-        confidence=guess.probability,
+        confidence=detection.probability_of(guess.code),
         route=ways[guess.code],
         doubts=_doubts(detection, guess.code),
     )
 
 
+def _is_same(one: str, other: str) -> bool:
+    """Whether two codes are of one language, perhaps of different regions."""
+    return base_of(one) == base_of(other)
+
+
 def _doubts(detection: Detection, code: str) -> tuple[Doubt, ...]:
     best = detection.best
-    if not detection.is_doubtful and best.code == code:
+    if not detection.is_doubtful and _is_same(best.code, code):
         return ()
     if detection.other is not None:
         likely = f"The text seems to be in {name_of(detection.other)}, which is not translated here"
-    elif best.code != code:
+    elif not _is_same(best.code, code):
         likely = (
             f"The text seems to be in {name_of(best.code)}, which is not translated into the "
             "target language"

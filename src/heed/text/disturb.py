@@ -16,6 +16,7 @@ import numpy as np
 
 from heed.text.letter_case import TURKISH, lower, upper
 from heed.text.protection.numerals import RAISED
+from heed.text.protection.pattern import MARKS
 from heed.text.scripts import main_script, neighbors, script_of
 
 T = TypeVar("T")
@@ -35,7 +36,7 @@ KEPT = re.compile(
 _SIGNS = re.compile(rf"[\d{RAISED}@%`<&{{\\/]|www\.")
 """Every match of `KEPT` contains one of these: most texts have none and are not searched twice."""
 
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{MARKS}]|['’](?=[^\W\d_]))*")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _GERMAN = re.compile("[äöüßÄÖÜẞ]")
 _FINAL = re.compile(r"[.!?…。．！？؟۔।։።]+(?=[\"'”’»“«」』)\]）]*\s*$)")

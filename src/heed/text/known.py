@@ -9,6 +9,7 @@ case.
 import json
 import re
 import string
+import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from heed.disk.files import strict_json
 from heed.errors import FormatError
+from heed.text.protection.pattern import MARKS
 from heed.text.scripts import main_script, script_of
 from heed.text.spans import overlaps
 from heed.text.typos import (
@@ -54,7 +56,8 @@ _N_CASED = 200_000
 _N_RARE = 1_000
 _AT_HAND = 1 << 14
 _WORD = re.compile(r"[^\W\d_]+")
-_NAME = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_MARKED = rf"(?:[^\W\d_][{MARKS}]*)+"
+_NAME = re.compile(f"{_MARKED}(?:-{_MARKED})*")
 _BEGINS = re.compile(r"(?:^|[.!?…:;。！？]\s*)[\s\"'“”„«»‘’(\[¿¡]*$")
 _INNER_CAPITAL = re.compile(r"(?<=.)[^\W\d_a-zäöüß]")
 SOLID = frozenset(("han", "kana", "thai"))
@@ -202,8 +205,8 @@ class KnownWords:
                 yield start, end
 
     def _has_part(self, word: str) -> bool:
-        """Whether the word, or a part of it between hyphens, is known."""
-        return any(part in self for part in word.split("-"))
+        """Whether the word, or a part of it between hyphens or marks, is known."""
+        return any(part in self for part in _WORD.findall(word))
 
     def _of_other_scripts(self, text: str) -> Iterator[Place]:
         """Stretches of unknown words in other scripts, with the text between them."""
@@ -214,10 +217,10 @@ class KnownWords:
                 begin = first if begin < 0 else begin
                 end = last
             elif begin >= 0:
-                yield begin, end
+                yield begin, _after_marks(text, end)
                 begin = -1
         if begin >= 0:
-            yield begin, end
+            yield begin, _after_marks(text, end)
 
     def _is_own(self, script: str) -> bool:
         is_east_asian = script in _EAST_ASIAN and not _EAST_ASIAN.isdisjoint(self.scripts)
@@ -403,6 +406,13 @@ def word_places(text: str) -> Iterator[Place]:
             end = start + sum(1 for _ in letters)
             yield start, end
             start = end
+
+
+def _after_marks(text: str, end: int) -> int:
+    """The end of a word, with the marks that are combined with its last letter."""
+    while end < len(text) and unicodedata.category(text[end])[0] == "M":
+        end += 1
+    return end
 
 
 def has_inner_capital(text: str) -> bool:

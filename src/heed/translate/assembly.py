@@ -16,8 +16,11 @@ _BADNESS: dict[Status, int] = {"split": 1, "max_length": 2}
 
 
 def join_halves(halves: list[Translation]) -> Translation:
-    """The translation of a part from those of its two halves."""
-    return replace(join_parts(halves), alternatives=())
+    """The translation of a part from those of its two halves; cut off if one of them is."""
+    joined = replace(join_parts(halves), alternatives=())
+    if joined.status == "split" and any(half.status == "max_length" for half in halves):
+        return replace(joined, status="max_length")
+    return joined
 
 
 def filled(chunk: Chunk, done: Iterator[Translation]) -> Translation:

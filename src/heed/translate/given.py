@@ -1,17 +1,26 @@
 """Given pairs, not translated by the model: as ids, with probabilities, as translations."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heed.decode.batching import batches, padded
 from heed.decode.score import score_pairs
 from heed.model.interface import Decodable
+from heed.text.capitals import in_capitals, in_small_letters, is_in_capitals
+from heed.text.letter_case import upper
 from heed.text.normalize import normalize
+from heed.text.protected import find_spans
 from heed.text.shared import marks_of, shared_spans
 from heed.text.slots import encode_with
+from heed.text.vocab import Vocab
+from heed.translate.given_spans import given_marks
 from heed.translate.lines import LineReader
+from heed.translate.protect import tokens_in_capitals
 from heed.translate.result import PairScore, Translation
-from heed.translate.whole import read_pair, shown_pieces, written_pieces
+from heed.translate.whole import read_pair, read_whole, shown_pieces, written_pieces
+
+_WORD = re.compile(r"[^\W\d_]+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,12 +43,16 @@ class GivenPair:
 def read_as_translated(reader: LineReader, src: str, tgt: str, tag: list[int]) -> GivenPair:
     """A pair as a search reads its source and writes its target, so that scores are the same.
 
+    In a translation in capitals, the case of the words is guessed.
+
     Args:
         reader: turns lines into ids.
         src: a source line.
         tgt: its translation.
         tag: in front of the source.
     """
+    if found := _read_capitals(reader, src, tgt, tag):
+        return found
     chunk, vocab = read_pair(reader, src, tgt, tag), reader.tgt_vocab
     tgt_ids = [*chunk.prefix, vocab.eos_id]
     return GivenPair(
@@ -48,6 +61,57 @@ def read_as_translated(reader: LineReader, src: str, tgt: str, tag: list[int]) -
         source_tokens=shown_pieces(reader.src_vocab, chunk),
         tokens=written_pieces(vocab, tgt_ids, chunk.source),
     )
+
+
+def _read_capitals(reader: LineReader, src: str, tgt: str, tag: list[int]) -> GivenPair | None:
+    """A pair in capitals as a search reads and writes it, in small letters; None if it is not one.
+
+    Args:
+        reader: turns lines into ids.
+        src: a source line.
+        tgt: its translation.
+        tag: in front of the source.
+    """
+    src, tgt, vocab = normalize(src), normalize(tgt), reader.tgt_vocab
+    kept = [(span.start, span.end) for span in find_spans(src, reader.rules)]
+    if not tgt or not is_in_capitals(src, kept):
+        return None
+    chunk = read_whole(reader, src, tag)
+    if chunk.source is None or not chunk.source.in_capitals:
+        return None
+    marks, source = given_marks(tgt, chunk.source)
+    places = [(start, end) for start, end, _ in marks]
+    if in_capitals(tgt, places)[0] != tgt:
+        return None
+    ids, end = encode_with(vocab, _in_usual_case(tgt, places, vocab), marks), [vocab.eos_id]
+    pieces = tokens_in_capitals(source, written_pieces(vocab, ids, source))
+    return GivenPair(
+        src_ids=chunk.src_ids,
+        tgt_ids=[*ids, *end],
+        source_tokens=shown_pieces(reader.src_vocab, chunk),
+        tokens=[*pieces, *vocab.pieces(end)],
+    )
+
+
+def _in_usual_case(text: str, kept: Sequence[tuple[int, int]], vocab: Vocab) -> str:
+    """A text in capitals with each word in the case for which the vocabulary needs fewer pieces.
+
+    Args:
+        text: the text.
+        kept: places that stay as they are, in order.
+        vocab: of the text.
+    """
+    small = in_small_letters(text, kept)
+    if small is None:
+        return text
+    for match in _WORD.finditer(small):
+        word, (start, end) = match[0], match.span()
+        large = upper(word[0]) + word[1:]
+        is_kept = any(start < last and first < end for first, last in kept)
+        if not is_kept and len(large) == len(word):
+            usual = min(word, large, key=lambda each: len(vocab.encode(each)))
+            small = small[:start] + usual + small[end:]
+    return small
 
 
 def read_letters(reader: LineReader, src: str, tgt: str, tag: list[int]) -> GivenPair:
@@ -80,6 +144,8 @@ def read_with_slots(reader: LineReader, src: str, tgt: str, tag: list[int]) -> G
         tgt: its translation.
         tag: in front of the source.
     """
+    if found := _read_capitals(reader, src, tgt, tag):
+        return found
     vocabs = reader.src_vocab, reader.tgt_vocab
     texts = normalize(src), normalize(tgt)
     slots = [vocab.slots for vocab in vocabs if vocab.slots is not None]

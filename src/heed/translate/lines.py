@@ -211,7 +211,7 @@ class LineReader:
         found = []
         for number, line in enumerate(lines, first_line):
             found.append(self.parts(line, number, tag))
-            require_room(found[-1], number, max_length)
+            require_room(found[-1], number, max_length, length_limit=self.length_limit)
         return found
 
     def parts(self, line: Line, number: int, tag: list[int]) -> list[Chunk]:
@@ -315,21 +315,27 @@ def _require_glossary(glossary: object) -> None:
         )
 
 
-def require_room(parts: Sequence[Chunk], number: int, max_length: int) -> None:
+def require_room(
+    parts: Sequence[Chunk], number: int, max_length: int, *, length_limit: int | None = None
+) -> None:
     """Refuse the prefix of a line that leaves no room for its translation.
 
     Args:
         parts: of the line.
         number: its place in the stream, from 0.
         max_length: most tokens of a translation.
+        length_limit: most tokens of a side that the model reads, with `<bos>`; None = any.
 
     Raises:
         DataError: names the line and the length of its prefix.
     """
-    if parts and len(parts[0].prefix) >= max_length:
+    most, limit = max_length, "max_length"
+    if length_limit is not None and length_limit - 1 < max_length:
+        most, limit = length_limit - 1, "the longest text that the model can write"
+    if parts and len(parts[0].prefix) >= most:
         raise DataError(
-            f"The prefix of line {number + 1} must be shorter than max_length "
-            f"({max_length}), but has {len(parts[0].prefix)} tokens."
+            f"The prefix of line {number + 1} must be shorter than {limit} "
+            f"({most}), but has {len(parts[0].prefix)} tokens."
         )
 
 

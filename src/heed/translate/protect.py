@@ -20,7 +20,14 @@ from heed.translate.given_spans import words_equal
 from heed.translate.result import Doubt, Translation
 from heed.translate.source import Place, Source
 from heed.translate.tape import Atom, Tape
-from heed.translate.words import WORD_START, Links, link_spans, piece_spans, words_around
+from heed.translate.words import (
+    WORD_START,
+    Links,
+    is_byte_piece,
+    link_spans,
+    piece_spans,
+    words_around,
+)
 
 Mark = tuple[int, int, int]
 """Start and end of a span in a translation, and its index in the source."""
@@ -435,10 +442,17 @@ def _cased(
     """
     if not source.in_capitals:
         return text, [*tokens], [*kept]
-    own = {span.text for span in source.spans}
-    large = [token if token.strip(WORD_START) in own else upper(token) for token in tokens]
     text, places = in_capitals(text, kept)
-    return text, large, places
+    return text, tokens_in_capitals(source, tokens), places
+
+
+def tokens_in_capitals(source: Source, tokens: Sequence[str]) -> list[str]:
+    """Pieces of a translation in capitals; spans and the names of bytes stay as they are."""
+    own = {span.text for span in source.spans}
+    return [
+        token if is_byte_piece(token) or token.strip(WORD_START) in own else upper(token)
+        for token in tokens
+    ]
 
 
 def _with_unread(source: Source, tokens: list[str]) -> tuple[list[str], list[int | None]]:

@@ -209,7 +209,8 @@ def _inserted(source: str, span: str, generator: np.random.Generator) -> str:
 def _wrapped(source: str, tags: tuple[str, str], generator: np.random.Generator) -> str:
     """The line with a pair of tags around some of its words."""
     end = _END.search(source)
-    bounds = [0, *_gaps(source), end.start() if end else len(source)]
+    # A blank before the final mark, as in French, is both a gap and the end of the words.
+    bounds = sorted({0, *_gaps(source), end.start() if end else len(source)})
     if len(bounds) < 2 or bounds[-1] == 0:
         return ""
     first = _below(len(bounds) - 1, generator)

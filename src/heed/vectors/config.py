@@ -22,10 +22,12 @@ class VectorsConfig:
         negative: random words drawn for each word that is predicted; not for `counts`.
         epochs: passes over the text; not for `counts`.
         min_count: rarer words are left out.
-        sample: words with a larger share of the text are left out at random; 0 = never.
+        sample: words with a larger share of the text are left out at random; 0 = never. Not for
+            `counts`.
         learning_rate: the rate at the start; it falls linearly to 0.0001. Not for `counts`.
         threads: CPU threads. With one, the result depends on the seed alone. Several write to the
-            same vectors at the same time, so the result differs a little from run to run.
+            same vectors at the same time, so the result differs a little from run to run. Not for
+            `counts`.
         seed: decides the first vectors, left-out words, windows and random words.
 
     Raises:

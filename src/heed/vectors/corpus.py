@@ -1,11 +1,11 @@
 """The words of a text as ids, the most frequent first."""
 
-import re
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
 from heed.errors import DataError
@@ -13,7 +13,8 @@ from heed.errors import DataError
 MAX_LINE_WORDS = 10_000
 """A longer line is several lines, as in gensim."""
 
-_WORDS = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
+# Not `re`, whose `\w` lacks the vowel signs, accents and joiners inside words of many scripts.
+_WORDS = regex.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,8 @@ def _parsed(line: str, size: int, path: str | Path, number: int) -> tuple[str, F
         raise DataError(
             f"{path} line {number} must be a word and {size} numbers, but has {n_numbers}."
         )
-    if not word.strip():
+    # Other blanks, such as U+00A0, are words in files of GloVe and fastText.
+    if not word.strip(" \t"):
         raise DataError(f"{path} line {number} must begin with a word, but begins with a blank.")
     try:
         with np.errstate(over="ignore"):

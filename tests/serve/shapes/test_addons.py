@@ -1,11 +1,12 @@
 """Requests as browser add-ons and OpenNMT's clients send them."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.serve.conftest import SENTENCES, Serve
+from tests.serve.conftest import SENTENCES, Serve, make_model
 
 import heed
 
@@ -64,6 +65,16 @@ def test_hcfy_takes_the_second_language_for_a_text_in_the_first(
         assert found == {"text": german, "from": "德语", "to": "英语", "result": [answer]}
     kept = post(client, "/hcfy", text=german, destination=["德语"], source="德语")
     assert kept["result"] == [german]
+
+
+def test_hcfy_gets_its_own_name_of_a_language_with_another_code(
+    serve: Serve, tmp_path: Path
+) -> None:
+    client = serve(make_model(tmp_path / "zh-en", "zh-Hans", "en-GB"))
+    found = post(client, "/hcfy", text="两只狗。", source="中文(简体)", destination="英语")
+    assert (found["from"], found["to"]) == ("中文(简体)", "英语")
+    found = post(client, "/hcfy", text="两只狗。", source="zh-Hans", destination="en-GB")
+    assert (found["from"], found["to"]) == ("中文(简体)", "英语")
 
 
 @pytest.mark.parametrize("destination", [[], [" ", ","], [""], "", None])

@@ -1,5 +1,6 @@
 """Glossaries over DeepL's API: within limits, and refused in words."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from tests.serve.conftest import Serve
 
 from heed.serve.access.keys import Keys
 from heed.serve.settings import Access, Store
+from heed.serve.shapes import deepl_dictionaries
+from heed.serve.shapes.storage import FILE
 
 GLOSSARY = {"name": "a", "source_lang": "EN", "target_lang": "DE", "entries": "bike\tRad"}
 
@@ -35,6 +38,31 @@ def test_a_glossary_is_created_and_read(client: TestClient) -> None:
     assert client.get("/v2/glossaries").json() == {"glossaries": []}
 
 
+def test_entries_are_read_beside_the_event_loop(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = deepl_dictionaries._read_terms
+
+    def noting(*arguments: str) -> Any:
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        return read(*arguments)
+
+    monkeypatch.setattr(deepl_dictionaries, "_read_terms", noting)
+    assert create(client).status_code == 201
+    given = {"name": "b", "dictionaries": [{**GLOSSARY}]}
+    created = client.post("/v3/glossaries", json=given)
+    assert created.status_code == 201
+    path = f"/v3/glossaries/{created.json()['glossary_id']}"
+    assert client.patch(path, json=given).status_code == 200
+    assert client.put(f"{path}/dictionaries", json=GLOSSARY).status_code == 200
+
+
+def test_only_the_servers_own_user_reads_the_store(client: TestClient, tmp_path: Path) -> None:
+    create(client)
+    assert (tmp_path / FILE).stat().st_mode & 0o077 == 0
+
+
 def test_a_glossary_outlives_the_server(
     client: TestClient, serve: Serve, en_de: str, tmp_path: Path
 ) -> None:
@@ -58,6 +86,11 @@ def test_a_glossary_outlives_the_server(
             400,
             "Line 1 of the glossary must have a source term, a tab and a target term, but is "
             "'bike'.",
+        ),
+        (
+            {"entries": "bike\tRad\n\t!Fahrrad"},
+            400,
+            "Each line of the glossary must have a source term.",
         ),
         ({"entries": "a\tb\nc\td\ne\tf\ng\th"}, 413, "A glossary must have at most 3 entries."),
         (
@@ -90,6 +123,7 @@ def test_a_store_that_cannot_be_used_is_told(serve: Serve, en_de: str, tmp_path:
     client = serve(en_de, store=Store(folder=str(tmp_path / "file" / "store")))
     answer = client.get("/v2/glossaries")
     assert answer.status_code == 503
+    assert answer.headers["retry-after"] == "1"
     assert "store of glossaries" in answer.json()["message"]
 
 

@@ -1,5 +1,6 @@
 """heed's own API: what a translation is made of, and errors in words."""
 
+import asyncio
 import json
 import math
 import re
@@ -16,6 +17,7 @@ import heed
 from heed.bundle.beside import save_beside
 from heed.bundle.find import MEMORY
 from heed.serve.settings import Limits
+from heed.serve.shapes import own
 
 PAIRS = [{"source": SENTENCES[0], "target": "Hunde"}]
 
@@ -115,6 +117,38 @@ def test_every_text_of_a_list_has_its_answer(client: TestClient) -> None:
     found = translate(client, text=SENTENCES[:3]).json()["translations"]
     alone = [translate(client, text=text).json()["translations"][0] for text in SENTENCES[:3]]
     assert found == alone
+
+
+def test_a_large_glossary_is_read_beside_the_event_loop(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = own._terms
+
+    def noting(*arguments: Any) -> Any:
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        return read(*arguments)
+
+    monkeypatch.setattr(own, "_terms", noting)
+    glossary = {f"term{number}": "Rad" for number in range(1000)}
+    assert translate(client, glossary=glossary).status_code == 200
+
+
+@pytest.mark.parametrize("terms_first", [True, False])
+def test_a_glossary_is_only_that_of_its_request(client: TestClient, terms_first: bool) -> None:
+    """Also if the text spells a term with combining letters."""
+    text, glossary = "A cafe\u0301 here.", {"café": "Zwei"}
+    texts = {}
+    for has_terms in (terms_first, not terms_first):
+        answer = translate(client, text=text, **({"glossary": glossary} if has_terms else {}))
+        texts[has_terms] = answer.json()["translations"][0]["text"]
+    assert ["Zwei" in texts[has_terms] for has_terms in (True, False)] == [True, False]
+
+
+def test_only_so_many_expressions_are_read(client: TestClient) -> None:
+    answer = translate(client, protect=["a"] * (own.MAX_PATTERNS + 1))
+    assert answer.status_code == 413
+    assert "protect must have at most 100 entries" in answer.json()["error"]["sentence"]
 
 
 def test_options_change_the_search(client: TestClient) -> None:

@@ -1,6 +1,7 @@
 """heed's own API tells what the model thinks, as the translator does in Python."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from starlette.testclient import TestClient
 from tests.serve.conftest import SENTENCES, Serve
 
 import heed
-from heed.serve.settings import Limits
+from heed.serve.settings import Inside, Limits
 
 ASKED = {"text": SENTENCES[0], "source": "en", "target": "de"}
 
@@ -83,6 +84,43 @@ def test_models_are_described(client: TestClient, en_de: str) -> None:
     assert weights["source_lang"] == "en"
     assert first["size_bytes"] > 0
     assert first["parameters"] > 0
+
+
+def test_a_model_keeps_its_description_while_its_folder_is_damaged(
+    serve: Serve, en_de: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(en_de, folder)
+    client = serve(str(folder))
+    described = client.get("/api/v1/models").json()
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config["model"]["n_heads"] = 3
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with (folder / "manifest.json").open("a", encoding="utf-8") as manifest:
+        manifest.write("\n")
+    assert client.get("/api/v1/models").json() == described
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "values"),
+    [
+        ("POST", "/api/v1/detect", {"text": "a"}),
+        ("POST", "/api/v1/translate", {"text": "a", "target": "de"}),
+        ("POST", "/api/v1/score", {"source_text": "a", "target_text": "b", "target": "de"}),
+        ("POST", "/detect", {"q": "a"}),
+        ("GET", "/frontend/settings", None),
+        ("GET", "/api/v1/positions", None),
+        ("GET", "/api/v1/embeddings", None),
+    ],
+)
+def test_a_server_without_models_says_so(
+    serve: Serve, tmp_path: Path, method: str, path: str, values: Any
+) -> None:
+    """A server for training runs has none."""
+    client = serve(inside=Inside(runs=(str(tmp_path),)))
+    answer = client.request(method, path, json=values)
+    assert answer.status_code == 404
+    assert "This server has no models." in answer.text
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """Files in, files out, over three APIs; nothing of a name becomes a path."""
 
+import asyncio
 import os
 import re
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from urllib.parse import quote
 
 import deepl
@@ -15,8 +17,9 @@ from tests.serve.conftest import SENTENCES, Serve
 
 import heed
 from heed.serve.settings import Limits, Listen, Store
+from heed.serve.shapes import downloads as downloads_module
 from heed.serve.shapes import translated_file
-from heed.serve.shapes.downloads import FOLDER, UNFINISHED_S, Downloads
+from heed.serve.shapes.downloads import FOLDER, UNFINISHED_S, Downloads, keep_file
 from heed.serve.shapes.translated_file import named_for, safe_name
 from heed.translate.result import Translation, join_parts
 
@@ -175,6 +178,40 @@ def test_only_so_many_files_wait_and_only_so_long(client: TestClient, tmp_path: 
     assert client.get(urls[2]).status_code == 404
     upload(client, "/translate_file")
     assert not kept.exists()
+
+
+def test_a_file_is_deleted_when_its_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if no other file comes."""
+    monkeypatch.setattr(downloads_module, "LATE_S", 0.05)
+    store = SimpleNamespace(folder=str(tmp_path), files=2, file_s=0.1)  # shorter than a Store's
+
+    async def run() -> None:
+        kept = await keep_file(cast("Store", store), "a.txt", b"a")
+        assert (tmp_path / FOLDER / kept).exists()
+        async with asyncio.timeout(60):
+            while (tmp_path / FOLDER / kept).exists():
+                await asyncio.sleep(0.05)
+
+    asyncio.run(run())
+
+
+def test_a_name_that_no_file_can_have_is_not_found(client: TestClient) -> None:
+    upload(client, "/translate_file")
+    answer = client.get(f"/download_file/{'0' * 32}.{'x' * 300}")
+    assert answer.status_code == 404
+
+
+def test_a_document_is_not_found_when_its_time_is_over(client: TestClient, tmp_path: Path) -> None:
+    sent = {"target_lang": "DE", "source_lang": "EN"}
+    handle = client.post("/v2/document", files={"file": ("a.txt", b"Two dogs")}, data=sent).json()
+    (kept,) = (tmp_path / FOLDER).iterdir()
+    os.utime(kept, (time.time() - 3600,) * 2)
+    answer = client.post(
+        f"/v2/document/{handle['document_id']}", json={"document_key": handle["document_key"]}
+    )
+    assert answer.status_code == 404
 
 
 def test_a_file_that_vanishes_meanwhile_does_no_harm(store: Store, tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Iterator
+from unittest.mock import Mock
 
 import pytest
 from starlette.testclient import TestClient
 from tests.serve.conftest import Serve
 
 from heed.serve.access.rates import Taken
+from heed.serve.service import Service
 from heed.serve.settings import Access
 from heed.serve.watch.logs import REQUESTS
 
@@ -31,6 +33,15 @@ def test_a_client_may_name_its_request(client: TestClient) -> None:
 def test_errors_have_the_id_too(client: TestClient) -> None:
     answer = client.post("/api/v1/translate", json={}, headers={"X-Request-Id": "my-id"})
     assert answer.json()["error"]["request_id"] == "my-id"
+
+
+def test_unexpected_errors_are_logged_also_where_requests_are_not(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(logging.getLogger(REQUESTS), "disabled", True)
+    monkeypatch.setattr(Service, "translate", Mock(side_effect=ValueError(CANARY)))
+    assert client.post("/translate", json=QUESTION).status_code == 500
+    assert [record.message for record in caplog.records if record.exc_info] == ["failed"]
 
 
 @pytest.mark.parametrize("path", ["/", "/health", "/ready", "/nowhere", "/translate"])

@@ -8,6 +8,7 @@ import pytest
 from heed.decode.options import DecodeOptions
 from heed.serve.work.cache import Cache, Keys, size_of
 from heed.serve.work.job import Call
+from heed.translate.glossary.glossary import Glossary
 from heed.translate.lines import Line
 from heed.translate.result import Translation
 
@@ -94,6 +95,14 @@ def test_pairs_of_a_request_are_in_its_keys() -> None:
     }
     assert len(keys) == 2 * len(given)
     assert Keys("1", CALL).of(Line("a")) == Keys("1", CALL, []).of(Line("a"))
+
+
+@pytest.mark.parametrize("text", ["A cafe\u0301.", "A cfaé."])
+def test_a_glossary_is_in_the_key_whatever_the_spelling_of_its_terms(text: str) -> None:
+    """The reader composes letters and corrects typing errors before it looks for terms."""
+    glossaries = [None, Glossary.of({"café": "Wirtshaus"}), Glossary.of({"café": "Kaffeehaus"})]
+    keys = {Keys("1", CALL).of(Line(text, glossary=each)) for each in glossaries}
+    assert len(keys) == len(glossaries)
 
 
 def test_what_is_drawn_at_random_has_no_key() -> None:

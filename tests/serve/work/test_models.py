@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from tests.serve.conftest import SENTENCES, make_model
@@ -201,6 +202,27 @@ def test_a_damaged_new_version_is_refused_and_the_old_one_stays(
     refused = [record for record in caplog.records if "was rejected" in record.message]
     assert len(refused) == 1
     assert opened == ["en-de"] * 3
+
+
+def test_a_new_version_that_memory_has_no_room_for_is_refused_once(
+    read: Read,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    models = read(folder)
+
+    async def run() -> None:
+        old_text = await text_of(models, "en-de")
+        make_model(folder, "en", "de", seed=9)
+        monkeypatch.setattr(models_module, "open_version", Mock(side_effect=MemoryError))
+        for _ in range(2):
+            models.refresh()
+            await settle(models)
+        assert await text_of(models, "en-de") == old_text
+
+    asyncio.run(run())
+    assert len([record for record in caplog.records if "was rejected" in record.message]) == 1
 
 
 def test_a_new_version_of_other_languages_is_refused(

@@ -270,6 +270,14 @@ def test_what_follows_from_the_vocabulary_cannot_be_set_otherwise(
         resolve({"model": {key: value}}, where="recipe.toml")
 
 
+@pytest.mark.parametrize(("task", "pooling"), [("mlm", "mean"), ("classify", "none")])
+def test_the_task_decides_whether_vectors_of_tokens_are_averaged(task: str, pooling: str) -> None:
+    asked = {"task": task, "model": {"family": "encoder"}}
+    assert resolve(asked).model.pooling != pooling
+    with pytest.raises(ConfigError, match=rf"^model\.pooling must be .*task {task}, but is"):
+        resolve({**asked, "model": {"family": "encoder", "pooling": pooling}})
+
+
 def test_sizes_of_vocabularies_are_compared_once_they_are_known() -> None:
     asked = {"model": {"src_vocab_size": 9000, "tgt_vocab_size": 500, "eos_id": 3}}
     assert resolve(asked).model.src_vocab_size == UNKNOWN.src_vocab_size

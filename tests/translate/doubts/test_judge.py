@@ -124,6 +124,11 @@ def test_the_answer_with_fewer_doubts_is_kept_and_says_so() -> None:
     assert "loop" in kept.doubts[0].sentence and "a second search" in kept.doubts[0].sentence
 
 
+def test_an_answer_that_is_hardly_less_likely_is_taken() -> None:
+    first = doubtful("a a a", "loop", confidence=0.5)
+    assert better(first, [doubtful("b", confidence=0.45)], "a second search").text == "b"
+
+
 @pytest.mark.parametrize(
     "other",
     [

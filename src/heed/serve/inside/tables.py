@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from heed.bundle.bundle import load_bundle
 from heed.errors import HeedError
-from heed.serve.work.directions import no_model
+from heed.serve.work.directions import no_model, no_models
 from heed.serve.work.failures import refusal_of_model
 from heed.serve.work.models import Models
 from heed.serve.work.versions import version_of
@@ -108,8 +108,10 @@ class Tables:
         """The name of a served model.
 
         Raises:
-            Refusal: there is no model of this name.
+            Refusal: there is no model of this name, or none at all.
         """
+        if not self._models.folders:
+            raise no_models()
         if model is not None and model not in self._models.folders:
             raise no_model(model)
         return model or next(iter(self._models.folders))

@@ -90,15 +90,18 @@ def _is_served(service: Service, source: str, target: str) -> bool:
 def _read_terms(entries: str, entries_format: str) -> Terms:
     try:
         rows = list(rows_of(entries, entries_format))
-        terms = Glossary(rows).entries
+        glossary = Glossary(rows)
     except DataError as error:
         raise Refusal(400, str(error), code="wrong_value", field="entries") from None
+    if glossary.banned:
+        sentence = "Each line of the glossary must have a source term."
+        raise Refusal(400, sentence, code="wrong_value", field="entries")
     # CSV entries may end with their two languages, which are those of the glossary.
     longer = [line for line, *_, rest in rows if rest and entries_format == "tsv"]
     if longer:
         sentence = f"Line {longer[0]} of the glossary has more than two columns."
         raise Refusal(400, sentence, code="wrong_value", field="entries")
-    return terms
+    return glossary.entries
 
 
 def spelled_terms(terms: Terms) -> str:

@@ -27,7 +27,7 @@ PATH = f"{PREFIX}/glossaries"
 
 
 async def _create(service: Service, asked: Asked) -> dict[str, Any]:
-    pair, terms = read_dictionary(service, asked.values)
+    pair, terms = await asyncio.to_thread(read_dictionary, service, asked.values)
     storage = Storage(service.settings.store)
     glossary = await asyncio.to_thread(
         storage.add_glossary, asked.key, asked.values["name"], {pair: terms}

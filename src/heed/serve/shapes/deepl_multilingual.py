@@ -35,7 +35,9 @@ ONE = f"{PATH}/{{glossary_id}}"
 
 async def _create(service: Service, asked: Asked) -> dict[str, Any]:
     storage = Storage(service.settings.store)
-    dictionaries = _read_dictionaries(service, asked.values["dictionaries"])
+    dictionaries = await asyncio.to_thread(
+        _read_dictionaries, service, asked.values["dictionaries"]
+    )
     if not dictionaries:
         sentence = STYLE.missing.format(name="dictionaries")
         raise Refusal(400, sentence, code="missing", field="dictionaries")
@@ -117,7 +119,7 @@ async def _edit(service: Service, asked: Asked) -> dict[str, Any]:
     name, given = asked.values["name"], asked.values["dictionaries"]
     if not name and not given:
         raise Refusal(400, "Parameter 'name' or 'dictionaries' is needed.", code="missing")
-    added = _read_dictionaries(service, given)
+    added = await asyncio.to_thread(_read_dictionaries, service, given)
 
     def merge(glossary: StoredGlossary) -> StoredGlossary:
         merged = {
@@ -133,7 +135,7 @@ async def _edit(service: Service, asked: Asked) -> dict[str, Any]:
 
 async def _put(service: Service, asked: Asked) -> dict[str, Any]:
     """Create a dictionary, or replace all of its terms."""
-    pair, terms = read_dictionary(service, asked.values)
+    pair, terms = await asyncio.to_thread(read_dictionary, service, asked.values)
     await _change(
         service,
         asked,

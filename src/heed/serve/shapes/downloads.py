@@ -1,8 +1,11 @@
 """Translated files to be fetched: stored in a folder for a limited time, under random names."""
 
+import asyncio
+import errno
 import re
 import time
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 from heed.disk.files import TEMPORARY, make_directory, write_atomically
@@ -16,7 +19,17 @@ _NAME = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{64})?\.[\w.-]+")
 _UNFINISHED = re.compile(re.escape(TEMPORARY) + r"[0-9a-f]+\Z")
 UNFINISHED_S = 600.0
 """After so many seconds, a file that is not complete is not written any more."""
+LATE_S = 1.0
+"""Seconds from the end of a file's time to its deletion."""
 OWN_USER_ONLY = 0o700
+
+
+async def keep_file(settings: Store, name: str, content: bytes, *, lock: str = "") -> str:
+    """Store a file, and delete it when its time is over; arguments and result as in `keep`."""
+    downloads, loop = Downloads(settings), asyncio.get_running_loop()
+    kept = await asyncio.to_thread(downloads.keep, name, content, lock=lock)
+    loop.call_later(settings.file_s + LATE_S, loop.run_in_executor, None, downloads.forget)
+    return kept
 
 
 class Downloads:
@@ -47,7 +60,7 @@ class Downloads:
             folder = self._folder()
             make_directory(folder)
             folder.chmod(OWN_USER_ONLY)
-            self._forget(folder)
+            self._forget(folder, n_new=1)
             write_atomically(folder / kept, content)
         except (OSError, HeedError) as error:
             raise _unusable() from error
@@ -59,28 +72,41 @@ class Downloads:
             return None
         path = self._folder() / name
         try:
-            if time.time() - path.stat().st_mtime > self._settings.file_s:
+            if self._is_old(path):
                 return None
             return name.partition(".")[2], path.read_bytes()
-        except FileNotFoundError:
-            return None
         except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENAMETOOLONG):
+                return None
             raise _unusable() from error
 
     def find(self, id: str, lock: str) -> str | None:
         """The name of a file that was stored with this lock; None if it does not exist."""
         prefix = f"{id}-{lock}."
         try:
-            names = [path.name for path in self._folder().iterdir()]
+            found = [each for each in self._folder().iterdir() if each.name.startswith(prefix)]
+            return found[0].name if found and not self._is_old(found[0]) else None
         except OSError:
             return None
-        return next((name for name in names if name.startswith(prefix)), None)
+
+    def _is_old(self, path: Path) -> bool:
+        return time.time() - path.stat().st_mtime > self._settings.file_s
 
     def _folder(self) -> Path:
         return folder_of(self._settings) / FOLDER
 
-    def _forget(self, folder: Path) -> None:
-        """Delete files that are too old or too many, as other threads and processes do too."""
+    def forget(self) -> None:
+        """Delete files that are too old, if the folder can be used."""
+        with suppress(OSError, HeedError):
+            self._forget(self._folder())
+
+    def _forget(self, folder: Path, *, n_new: int = 0) -> None:
+        """Delete files that are too old or too many, as other threads and processes do too.
+
+        Args:
+            folder: of the files.
+            n_new: number of files that will be added.
+        """
         now = time.time()
         found = []
         for path in folder.iterdir():
@@ -92,7 +118,7 @@ class Downloads:
                 found.append((changed, path))
             elif now - changed > UNFINISHED_S:
                 path.unlink(missing_ok=True)
-        too_many = max(0, len(found) - self._settings.files + 1)
+        too_many = max(0, len(found) + n_new - self._settings.files)
         for number, (changed, path) in enumerate(sorted(found)):
             if number < too_many or now - changed > self._settings.file_s:
                 path.unlink(missing_ok=True)

@@ -34,6 +34,9 @@ WHEN_LEFT = "when_left"
 """Key, in a request's state, of a function of heed's own connection. It takes a callback to run
 when the client leaves, which costs less than a task that waits for that."""
 
+RETRY = {"Retry-After": "1"}
+"""Header of a response 503 that has no other estimate."""
+
 CLIENT_CLOSED_REQUEST = 499
 """The client has disconnected, so nobody reads this response."""
 
@@ -249,4 +252,5 @@ def error_response(refusal: Refusal, http: HttpRequest, style: Style) -> Respons
     """An error response in the format of the path's API."""
     body = style.spell(refusal, request_id(http))
     status = style.statuses.get(refusal.status, refusal.status)
-    return JsonAnswer(body, status, headers=refusal.headers)
+    headers = RETRY | refusal.headers if status == 503 else refusal.headers
+    return JsonAnswer(body, status, headers=headers)

@@ -6,6 +6,7 @@ Source: its requests, and the responses of LinguaSpark and MTranServer.
 from dataclasses import replace
 from typing import Any
 
+from heed.serve.languages import resolve
 from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO
 from heed.serve.service import Service
@@ -70,10 +71,15 @@ async def _hcfy(service: Service, asked: Asked) -> dict[str, Any]:
         (answer,) = await addons.translate(service, [text], answer.source, into[0])
     return {
         "text": text,
-        "from": NAMES.get(answer.source, answer.source),
-        "to": NAMES.get(into[0], into[0]),
+        "from": _name_of(answer.source),
+        "to": _name_of(into[0]),
         "result": answer.text.split("\n"),
     }
+
+
+def _name_of(code: str) -> str:
+    """The add-on's name of a language, which may have another code or a region here."""
+    return NAMES.get(resolve(code, NAMES) or "", code)
 
 
 ENDPOINTS = (

@@ -15,7 +15,7 @@ from heed.serve.access.addresses import networks_of, uses_https
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes import schemas
-from heed.serve.shapes.downloads import Downloads
+from heed.serve.shapes.downloads import Downloads, keep_file
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import Field
 from heed.serve.shapes.libretranslate import API_KEY, SOURCE, STYLE, TAG, TARGET, direction
@@ -42,7 +42,7 @@ async def _translate_file(service: Service, asked: Asked) -> dict[str, Any]:
     source, target = direction(service, values["source"], values["target"])
     order = FileOrder(source=source, target=target, most_chars=asked.most_chars)
     found = await translate_file(service, values["file"], order)
-    kept = await asyncio.to_thread(Downloads(store).keep, found.name, found.content)
+    kept = await keep_file(store, found.name, found.content)
     return {"translatedFileUrl": str(_address(service, asked, kept))}
 
 

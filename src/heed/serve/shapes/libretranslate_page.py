@@ -30,6 +30,7 @@ TIMEOUT_MS = 500
 
 
 async def _settings(service: Service, asked: Asked) -> dict[str, Any]:
+    service.require_models()
     settings = service.settings
     # The first language that is a target of another one.
     target = next(code for each in service.languages() for code in each.targets)

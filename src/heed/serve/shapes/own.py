@@ -18,10 +18,15 @@ from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.events import Event, event_stream
 from heed.serve.shapes.fields import SOURCE, TARGET, Field, as_list
 from heed.serve.shapes.style import Style
+from heed.serve.work.aside import run_aside
 from heed.translate.glossary.glossary import Glossary
 
 TAG = "heed"
 PREFIX = "/api/v1"
+MAX_PATTERNS = 100
+"""Most entries of `protect`: a regular expression may take a second for each text."""
+TERM_CHARS = 25
+"""Reading a term of a glossary takes about as long as this many characters of text."""
 
 
 def spell(refusal: Refusal, request_id: str) -> dict[str, Any]:
@@ -149,6 +154,7 @@ def request_of(service: Service, values: Mapping[str, Any]) -> Request:
     require_at_most(limits.chars, sum(map(len, texts)), "characters", "text")
     require_at_most(limits.alternatives, values["alternatives"], "", "alternatives")
     memory, prefix = values["memory"], values["prefix"]
+    require_at_most(MAX_PATTERNS, len(as_list(values["protect"] or [])), "entries", "protect")
     require_at_most(limits.memory_pairs, len(memory), "pairs", "memory")
     require_at_most(limits.chars, sum(map(len, chain(*memory))), "characters", "memory")
     return Request(
@@ -220,13 +226,18 @@ def _spelled(answers: Sequence[Answer], start: float, *, details: bool) -> dict[
 
 
 async def _translate(service: Service, asked: Asked) -> dict[str, Any]:
-    request = request_of(service, asked.values)
+    request = await _request(service, asked)
     return await translate(service, request, details=asked.values["details"])
 
 
 async def _stream(service: Service, asked: Asked) -> Response:
-    request = request_of(service, asked.values)
+    request = await _request(service, asked)
     return await event_stream(asked, STYLE, _events(service, request, asked))
+
+
+async def _request(service: Service, asked: Asked) -> Request:
+    n_chars = TERM_CHARS * len(asked.values["glossary"])
+    return await run_aside(n_chars, request_of, service, asked.values)
 
 
 async def _events(service: Service, request: Request, asked: Asked) -> AsyncGenerator[Event]:

@@ -19,6 +19,7 @@ from heed.serve.refusal import Refusal
 from heed.serve.settings import Store
 
 FILE = "store.sqlite"
+OWN_USER_ONLY = 0o600
 WAIT_S = 5.0
 """Seconds that a write waits for another process to finish writing."""
 Pair = tuple[str, str]
@@ -196,11 +197,13 @@ class Storage:
         try:
             folder = folder_of(self._settings)
             make_directory(folder)
+            if not (folder / FILE).exists():
+                (folder / FILE).touch(mode=OWN_USER_ONLY)
             with closing(sqlite3.connect(folder / FILE, timeout=WAIT_S)) as connection:
                 _update_schema(connection)
                 with connection:
                     yield connection
-        except (sqlite3.Error, HeedError) as error:
+        except (sqlite3.Error, OSError, HeedError) as error:
             sentence = "The server's store of glossaries and suggestions cannot be used now."
             raise Refusal(503, sentence, code="no_store") from error
 

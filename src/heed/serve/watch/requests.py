@@ -37,6 +37,7 @@ HEADERS = (
 """Added to each response that does not have its own."""
 
 log = logging.getLogger(REQUESTS)
+errors = logging.getLogger(__name__)
 
 
 @dataclass(kw_only=True)
@@ -82,7 +83,7 @@ class Watched:
             await self._app(scope, receive, send_with_headers)
         except Exception as error:
             # The application's handler for all exceptions has already sent the response.
-            log.error("failed", exc_info=error, extra={"fields": {"id": exchange.id}})
+            errors.error("failed", exc_info=error, extra={"fields": {"id": exchange.id}})
             if exchange.status == CLIENT_GONE:
                 raise
         finally:

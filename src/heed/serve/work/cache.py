@@ -91,10 +91,9 @@ class Keys:
 
 
 def _terms(line: Line) -> str | None:
-    """A key for its glossary; None if that has no effect."""
-    glossary = line.glossary
-    is_used = glossary and (glossary.banned or glossary.occurrences(line.text))
-    return glossary.digest if glossary and is_used else None
+    """A key for its glossary; None if it has none."""
+    # Whether a term occurs is known only after the text is normalized and its typos are corrected.
+    return line.glossary.digest if line.glossary else None
 
 
 def size_of(translation: Translation) -> int:

@@ -111,6 +111,11 @@ def no_model(model: str | None) -> Refusal:
     return Refusal(400, f"There is no model {model!r} here.", code="no_such_model", field="model")
 
 
+def no_models() -> Refusal:
+    """The refusal for a request that needs a model, on a server that only shows training runs."""
+    return Refusal(404, "This server has no models.", code="no_models")
+
+
 def no_such(field: str, code: str, served: Sequence[str]) -> Refusal:
     """The refusal for an unknown language.
 

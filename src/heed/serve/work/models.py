@@ -177,7 +177,7 @@ class Models:
             if old is None or version in (old.version, self._refused.get(name)):
                 return
             opened = self._open_version(name)
-        except (HeedError, OSError) as error:
+        except Exception as error:  # also MemoryError: there are two versions in memory
             if self._refused.get(name) != version:
                 log.error("the new version of the model %s was rejected: %s", name, error)
             self._refused[name] = version

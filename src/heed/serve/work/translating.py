@@ -1,6 +1,6 @@
 """`Translating`: the segments of one request, from the cache or from the search threads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
@@ -108,8 +108,11 @@ class Translating:
             if (key := self._keys[number]) is not None and (found := cache.get(key)):
                 self._known[number] = found
 
-    def read(self) -> None:
+    def read(self, check: Callable[[], None]) -> None:
         """Make the parts of the segments that were not in the cache.
+
+        Args:
+            check: called before each segment; raises an error if no client waits.
 
         Raises:
             DataError: a prefix is too long.
@@ -117,6 +120,7 @@ class Translating:
         wanted = [number for number in self._distinct if number not in self._known]
         reader, tag = self._guided(wanted), self._reader.tag(None)
         for number in wanted:
+            check()
             chunks = reader.parts(self._lines[number], number, tag)
             require_room(chunks, number, self._call.options.max_length)
             if chunks:

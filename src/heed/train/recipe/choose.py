@@ -126,9 +126,7 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     if _uses_muon(training):
         batches["matrix_every"] = choose_matrix_every(counted, facts, batch_tokens)
         batches["warmup_steps"] = choose_warmup(max_steps or n_tokens / batch_tokens)
-        # Weight decay gains nothing for a run from a parent.
-        batches["weight_decay"] = 0.0 if training.get("parent") else WEIGHT_DECAY
-        batches["revive_features"] = True
+        batches |= choose_upkeep(training)
     batches |= choose_rates(training, model["d_model"], family)
     if n_tokens_by_steps:
         most = TrainConfig.validations
@@ -307,6 +305,16 @@ def choose_bag_training(training: Mapping[str, Any], facts: Facts) -> Values:
         "matrix_every": 1,
         **({} if training.get("max_steps") else {"max_steps": n_steps}),
     }
+
+
+def choose_upkeep(training: Mapping[str, Any]) -> Values:
+    """What keeps weights able to change beside Muon: they decay, and dead features are revived.
+
+    Weight decay gains nothing for a run from a parent. `docs/log` has the share of features that
+    died without revival: up to 95 % of an encoder layer's.
+    """
+    decay = 0.0 if training.get("parent") else WEIGHT_DECAY
+    return {"weight_decay": decay, "revive_features": True}
 
 
 def choose_matrix_every(model: Mapping[str, Any], facts: Facts, batch_tokens: int) -> int:

@@ -20,6 +20,7 @@ from heed.machine.device import has_gpu
 from heed.machine.memory import spare_host_memory
 from heed.model.config import PRESETS, AnyConfig
 from heed.model.families import FAMILIES, Family, stored_shapes
+from heed.model.one_stack.config import EncoderConfig
 from heed.text.extend import kind_of
 from heed.text.vocab import TokenizerConfig, Vocab
 from heed.train.recipe.asked import Asked, TaskName, merge
@@ -180,6 +181,7 @@ def resolve(asked: Asked, facts: Facts = UNKNOWN) -> Recipe:
         sections={"model": family.config},
     )
     require_storable(recipe.decoding)
+    _require_pooling(recipe)
     _require_positions(recipe)
     _require_memory(recipe)
     return recipe
@@ -247,6 +249,17 @@ def _against_vocabulary(asked: Asked, facts: Facts) -> list[str]:
                 "Leave it out."
             )
     return mistakes
+
+
+def _require_pooling(recipe: Recipe) -> None:
+    """Refuse an encoder with a vector for each text where tokens are predicted, or vice versa."""
+    if isinstance(recipe.model, EncoderConfig):
+        needed = "mean" if recipe.task == "classify" else "none"
+        if recipe.model.pooling != needed:
+            raise ConfigError(
+                f"model.pooling must be {needed} for the task {recipe.task}, but is "
+                f"{recipe.model.pooling}. Leave it out."
+            )
 
 
 def _require_positions(recipe: Recipe) -> None:

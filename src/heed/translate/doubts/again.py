@@ -30,6 +30,14 @@ MAX_PENALTY = 10.0
 MOST_HYPOTHESES = 4
 """Answers of another search that are looked at."""
 
+ALIKE = 0.1
+"""Confidences that differ by less do not speak against another answer with fewer doubts.
+
+A repetition is likely in itself, so it raises the confidence. Lines that still loop, with 0 and 0.1:
+39 and 23 of 1,000 captions, 61 and 30 of 2,000 software strings, 112 and 25 of 600 lines of MENYO;
+BLEU changes by 0.01, 0.02 and 0.10.
+"""
+
 LEAST_PART = 4
 """Fewest pieces of each part of a source that is cut in two."""
 
@@ -99,7 +107,7 @@ def halves(chunk: Chunk, vocab: Vocab) -> list[Chunk]:
 def better(first: Translation, others: Sequence[Translation], how: str) -> Translation:
     """The first answer, or another with fewer doubts, which then has a remark about that.
 
-    An answer with less confidence is not taken, however few its doubts.
+    An answer with far less confidence is not taken, however few its doubts.
 
     Args:
         first: the answer of the first search.
@@ -108,7 +116,8 @@ def better(first: Translation, others: Sequence[Translation], how: str) -> Trans
     """
     most = _weight(first)
     best = min(others, key=_weight, default=first)
-    if _weight(best) >= most or (best.confidence or 0.0) < (first.confidence or 0.0):
+    is_unlikely = (best.confidence or 0.0) + ALIKE < (first.confidence or 0.0)
+    if _weight(best) >= most or is_unlikely:
         return first
     kinds = ", ".join(dict.fromkeys(d.kind for d in first.doubts if d.kind in HELPED))
     sentence = f"The first answer was doubtful ({kinds}); this one is from {how}."
