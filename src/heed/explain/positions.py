@@ -20,6 +20,7 @@ from heed.engine.tables import wave_angles, wave_table
 from heed.errors import ConfigError, DataError
 from heed.model.families import plan
 from heed.model.one_stack.config import OneStackConfig
+from heed.text.spans import BLANK_SIGN
 
 Floats = NDArray[np.float32]
 Side = Literal["source", "target"]
@@ -258,7 +259,7 @@ def tokens_with(word: str, tokens: Sequence[str]) -> list[int]:
     Raises:
         DataError: the word does not occur.
     """
-    found = [i for i, token in enumerate(tokens) if token.removeprefix("▁") == word]
+    found = [i for i, token in enumerate(tokens) if token.removeprefix(BLANK_SIGN) == word]
     if not found:
         raise DataError(f"{word!r} must be one of the tokens, which are {' '.join(tokens)}.")
     return found

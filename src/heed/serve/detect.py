@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from heed.serve.languages import base_of
 from heed.text.languages import NAMES
 
 if TYPE_CHECKING:
@@ -114,11 +115,6 @@ class Detector:
 
                 self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
             return self._identifier
-
-
-def base_of(code: str) -> str:
-    """The code of a language without its region or script."""
-    return code.partition("-")[0]
 
 
 def _posterior(scores: dict[str, float], priors: dict[str, float]) -> dict[str, float]:

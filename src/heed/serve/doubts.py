@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from heed.serve.request import Doubt, SegmentAnswer
+from heed.text.spans import BLANK_SIGN
 from heed.translate.words import piece_spans
 
 LOW_PROBABILITY = 0.1
@@ -19,7 +20,6 @@ parameters) these were 4.7 % of the words; 84 % of them were not in the referenc
 """
 
 _LOW_LOG_PROB = math.log(LOW_PROBABILITY)
-_WORD_START = "\u2581"
 
 
 def find_doubts(text: str, segments: Sequence[SegmentAnswer]) -> tuple[Doubt, ...]:
@@ -96,7 +96,7 @@ def _low_words(tokens: Sequence[str], log_probs: Sequence[float]) -> list[tuple[
     low = []
     start, log_prob = 0, 0.0
     for place, token in enumerate(tokens):
-        if token[:1] == _WORD_START:
+        if token[:1] == BLANK_SIGN:
             if log_prob < _LOW_LOG_PROB:
                 low.append((start, place, log_prob))
             start, log_prob = place, 0.0

@@ -37,10 +37,10 @@ def resolve(code: str, served: Collection[str]) -> str | None:
     by_key = {_key(each): each for each in served}
     wanted = _key(code)
     same = (wanted, *_same(wanted))
-    for key in (*same, *map(_base, same)):
+    for key in (*same, *map(base_of, same)):
         if key in by_key:
             return by_key[key]
-    regional = [each for key, each in by_key.items() if _base(key) == wanted]
+    regional = [each for key, each in by_key.items() if base_of(key) == wanted]
     return regional[0] if len(regional) == 1 else None
 
 
@@ -48,8 +48,9 @@ def _key(code: str) -> str:
     return code.strip().replace("_", "-").lower()
 
 
-def _base(key: str) -> str:
-    return key.partition("-")[0]
+def base_of(code: str) -> str:
+    """The code of a language without its region or script."""
+    return code.partition("-")[0]
 
 
 def _same(key: str) -> tuple[str, ...]:

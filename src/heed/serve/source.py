@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heed.serve.detect import Detection, Detector, base_of
-from heed.serve.languages import name_of, resolve
+from heed.serve.detect import Detection, Detector
+from heed.serve.languages import base_of, name_of, resolve
 from heed.serve.request import AUTO, Direction, Doubt
 from heed.serve.work.directions import Route, find_route, no_model, no_such
 

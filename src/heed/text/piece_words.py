@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from heed.text.scripts import is_written_solid
+from heed.text.spans import BLANK_SIGN
 
-WORD_START = "\u2581"
 _INNER_SIGNS = "'’-.,"
 
 
@@ -43,7 +43,7 @@ def words_of(pieces: Sequence[str], *, only_blanks: bool = False) -> list[Word]:
         place for place in range(len(pieces)) if _begins(pieces, place, only_blanks=only_blanks)
     ]
     return [
-        Word("".join(pieces[first:end]).replace(WORD_START, "") or WORD_START, first, end)
+        Word("".join(pieces[first:end]).replace(BLANK_SIGN, "") or BLANK_SIGN, first, end)
         for first, end in pairwise([*starts, len(pieces)])
     ]
 
@@ -55,7 +55,7 @@ def is_special(piece: str) -> bool:
 
 def is_punctuation(piece: str) -> bool:
     """Whether a piece has punctuation and no letter or number."""
-    text = piece.replace(WORD_START, "")
+    text = piece.replace(BLANK_SIGN, "")
     return bool(text) and all(unicodedata.category(character)[0] in "PS" for character in text)
 
 
@@ -63,15 +63,15 @@ def _begins(pieces: Sequence[str], place: int, *, only_blanks: bool) -> bool:
     if place == 0:
         return True
     piece, before = pieces[place], pieces[place - 1]
-    if is_special(piece) or is_special(before) or piece.startswith(WORD_START):
+    if is_special(piece) or is_special(before) or piece.startswith(BLANK_SIGN):
         # `▁` alone belongs to the piece after it.
         return True
-    if only_blanks or before == WORD_START:
+    if only_blanks or before == BLANK_SIGN:
         return False
     if is_written_solid(piece[0]) or is_written_solid(before[-1]):
         return True
     if is_punctuation(piece):
-        following = pieces[place + 1] if place + 1 < len(pieces) else WORD_START
+        following = pieces[place + 1] if place + 1 < len(pieces) else BLANK_SIGN
         is_inside = piece in _INNER_SIGNS and _is_letter(before[-1]) and _is_letter(following[0])
         return not is_inside
     return is_punctuation(before) and _begins(pieces, place - 1, only_blanks=False)

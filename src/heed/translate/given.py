@@ -13,6 +13,7 @@ from heed.text.normalize import normalize
 from heed.text.protected import find_spans
 from heed.text.shared import marks_of, shared_spans
 from heed.text.slots import encode_with
+from heed.text.spans import overlaps
 from heed.text.vocab import Vocab
 from heed.translate.given_spans import given_marks
 from heed.translate.lines import LineReader
@@ -104,14 +105,15 @@ def _in_usual_case(text: str, kept: Sequence[tuple[int, int]], vocab: Vocab) -> 
     small = in_small_letters(text, kept)
     if small is None:
         return text
-    for match in _WORD.finditer(small):
-        word, (start, end) = match[0], match.span()
+
+    def usual(match: re.Match[str]) -> str:
+        word = match[0]
         large = upper(word[0]) + word[1:]
-        is_kept = any(start < last and first < end for first, last in kept)
-        if not is_kept and len(large) == len(word):
-            usual = min(word, large, key=lambda each: len(vocab.encode(each)))
-            small = small[:start] + usual + small[end:]
-    return small
+        if overlaps(kept, *match.span()) or len(large) != len(word):
+            return word
+        return min(word, large, key=lambda each: len(vocab.encode(each)))
+
+    return _WORD.sub(usual, small)
 
 
 def read_letters(reader: LineReader, src: str, tgt: str, tag: list[int]) -> GivenPair:

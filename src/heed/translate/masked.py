@@ -9,6 +9,7 @@ import numpy as np
 from heed.errors import UsageError
 from heed.model.interface import Decodable
 from heed.text.normalize import normalize
+from heed.text.spans import BLANK_SIGN
 from heed.text.stream import stream_ids
 from heed.text.vocab import Vocab
 from heed.translate.arguments import require_text, require_whole
@@ -142,6 +143,6 @@ class MaskedModel:
 
     def _filling(self, id_: int, probability: float) -> Filling:
         (piece,) = self.vocab.pieces([id_])
-        word = piece.replace("▁", " ").strip() or piece
+        word = piece.replace(BLANK_SIGN, " ").strip() or piece
         continues_word = not self.vocab.begins_word[id_]
         return Filling(word=word, probability=probability, continues_word=bool(continues_word))

@@ -15,13 +15,13 @@ from heed.text.letter_case import upper
 from heed.text.normalize import BLANKS, normalize
 from heed.text.protected import find_spans
 from heed.text.slots import decode_with
+from heed.text.spans import BLANK_SIGN
 from heed.text.vocab import Vocab
 from heed.translate.given_spans import words_equal
 from heed.translate.result import Doubt, Translation
 from heed.translate.source import Place, Source
 from heed.translate.tape import Atom, Tape
 from heed.translate.words import (
-    WORD_START,
     Links,
     is_byte_piece,
     link_spans,
@@ -450,7 +450,7 @@ def tokens_in_capitals(source: Source, tokens: Sequence[str]) -> list[str]:
     """Pieces of a translation in capitals; spans and the names of bytes stay as they are."""
     own = {span.text for span in source.spans}
     return [
-        token if is_byte_piece(token) or token.strip(WORD_START) in own else upper(token)
+        token if is_byte_piece(token) or token.strip(BLANK_SIGN) in own else upper(token)
         for token in tokens
     ]
 
@@ -488,7 +488,7 @@ def _order(draft: Draft, restored: Restored) -> list[int | str]:
     for atom in restored.atoms:
         is_new = atom.word is None or atom.text != draft.text[slice(*words[atom.word])]
         if is_new:
-            order.append(f"{WORD_START if atom.is_spaced else ''}{atom.text}")
+            order.append(f"{BLANK_SIGN if atom.is_spaced else ''}{atom.text}")
         elif atom.word is not None:
             order += of_words[atom.word]
     return order

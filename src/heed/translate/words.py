@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from heed.text.normalize import BLANKS
 from heed.text.protected import Rules, find_spans
 from heed.text.protection.pattern import MARKS
+from heed.text.spans import BLANK_SIGN
 from heed.translate.result import Translation
 
 Span = tuple[int, int]
@@ -30,7 +31,6 @@ _WORD = re.compile(rf"[{_SOLID}]|{_LETTER}+(?:['’.,\-]{_LETTER}+)*|[^\w\s]")
 _SOLID_CHARACTER = re.compile(f"[{_SOLID}]")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
-WORD_START = "\u2581"
 # How far to search for a piece that is not at its expected place in the text.
 _WINDOW = 16
 _ROUNDS = 8
@@ -152,7 +152,7 @@ def piece_spans(pieces: Sequence[str], text: str) -> list[Span]:
     for is_byte, group in groupby(pieces, key=is_byte_piece):
         run = list(group)
         # Single bytes of a character cannot be decoded.
-        surfaces = [_decoded(run)] if is_byte else [piece.strip(WORD_START) for piece in run]
+        surfaces = [_decoded(run)] if is_byte else [piece.strip(BLANK_SIGN) for piece in run]
         for surface in surfaces:
             while surface and place < end and text[place] in BLANKS:
                 place += 1

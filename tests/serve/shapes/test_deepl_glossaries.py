@@ -1,12 +1,12 @@
 """Glossaries over DeepL's API: within limits, and refused in words."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 from tests.serve.conftest import Serve
+from tests.serve.event_loop import beside_loop
 
 from heed.serve.access.keys import Keys
 from heed.serve.settings import Access, Store
@@ -41,14 +41,8 @@ def test_a_glossary_is_created_and_read(client: TestClient) -> None:
 def test_entries_are_read_beside_the_event_loop(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = deepl_dictionaries._read_terms
-
-    def noting(*arguments: str) -> Any:
-        with pytest.raises(RuntimeError, match="no running event loop"):
-            asyncio.get_running_loop()
-        return read(*arguments)
-
-    monkeypatch.setattr(deepl_dictionaries, "_read_terms", noting)
+    read = beside_loop(deepl_dictionaries._read_terms)
+    monkeypatch.setattr(deepl_dictionaries, "_read_terms", read)
     assert create(client).status_code == 201
     given = {"name": "b", "dictionaries": [{**GLOSSARY}]}
     created = client.post("/v3/glossaries", json=given)

@@ -1,6 +1,5 @@
 """heed's own API: what a translation is made of, and errors in words."""
 
-import asyncio
 import json
 import math
 import re
@@ -12,6 +11,7 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 from tests.serve.conftest import SENTENCES, Serve
+from tests.serve.event_loop import beside_loop
 
 import heed
 from heed.bundle.beside import save_beside
@@ -122,14 +122,7 @@ def test_every_text_of_a_list_has_its_answer(client: TestClient) -> None:
 def test_a_large_glossary_is_read_beside_the_event_loop(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = own._terms
-
-    def noting(*arguments: Any) -> Any:
-        with pytest.raises(RuntimeError, match="no running event loop"):
-            asyncio.get_running_loop()
-        return read(*arguments)
-
-    monkeypatch.setattr(own, "_terms", noting)
+    monkeypatch.setattr(own, "_terms", beside_loop(own._terms))
     glossary = {f"term{number}": "Rad" for number in range(1000)}
     assert translate(client, glossary=glossary).status_code == 200
 

@@ -16,6 +16,7 @@ from heed.explain.causes.effects import array
 from heed.explain.causes.pair import Pair
 from heed.model.interface import Floats
 from heed.model.trace import recording
+from heed.text.spans import BLANK_SIGN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,21 +87,20 @@ def reference(
     )
 
 
-BLANK = "▁"
 """The mark at the beginning of a word."""
 
 
 def _place(tokens: Sequence[str], word: str) -> int:
     """The index of a word that is a single piece."""
     for place, token in enumerate(tokens):
-        if token.removeprefix(BLANK) == word:
+        if token.removeprefix(BLANK_SIGN) == word:
             return place
     raise UsageError(f"{word} must be one of the tokens: {' '.join(tokens)}")
 
 
 def _rival(pair: Pair, position: int, rival: str) -> int:
     """The id of a piece, with the mark of a blank if the expected piece has it."""
-    piece = BLANK * pair.expected_tokens[position].startswith(BLANK) + rival
+    piece = BLANK_SIGN * pair.expected_tokens[position].startswith(BLANK_SIGN) + rival
     pieces = pair.tgt_vocab.pieces(range(pair.tgt_vocab.size))
     if piece not in pieces:
         raise UsageError(f"{rival} is not in the target vocabulary.")

@@ -9,6 +9,7 @@ from heed.serve.shapes.answers import rounded
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import SOURCE, TARGET, Field
 from heed.serve.shapes.own import MODEL, PREFIX, STYLE, TAG, direction_of, require_at_most
+from heed.text.spans import BLANK_SIGN
 
 MAX_CHOICES = 100
 DEFAULT_CHOICES = 5
@@ -95,7 +96,7 @@ async def _next_word(service: Service, asked: Asked) -> dict[str, Any]:
 
 def _read(piece: str) -> str:
     """A piece in readable form."""
-    return piece.replace("▁", " ")
+    return piece.replace(BLANK_SIGN, " ")
 
 
 async def _score(service: Service, asked: Asked) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from heed.machine.seeds import derived_random
 from heed.text.protected import Rules
 from heed.text.shared import marks_of, shared_spans
 from heed.text.slots import Slots, encode_with
+from heed.text.spans import BLANK_SIGN
 from heed.text.vocab import Vocab
 from heed.train.epochs.replaced import ReplacedPairs, Replacement
 from heed.train.step.trainer import EpochPairs
@@ -80,7 +81,7 @@ def _candidates(store: Store, src_vocab: Vocab, tgt_vocab: Vocab) -> NDArray[np.
 def _is_unusual(piece: str) -> bool:
     """Whether a piece can be part of a span: it has a digit, a rare sign, or is a byte."""
     return any(
-        c not in _PLAIN_MARKS and c != "\u2581" and unicodedata.category(c)[0] not in "LM"
+        c not in _PLAIN_MARKS and c != BLANK_SIGN and unicodedata.category(c)[0] not in "LM"
         for c in piece
     )
 

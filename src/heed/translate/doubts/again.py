@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from heed.decode.options import DecodeOptions
+from heed.text.spans import BLANK_SIGN
 from heed.text.vocab import Vocab
 from heed.translate.parts import Chunk
 from heed.translate.result import Doubt, Translation
@@ -42,7 +43,6 @@ LEAST_PART = 4
 """Fewest pieces of each part of a source that is cut in two."""
 
 _CLAUSE_ENDS = (",", ";", ":", "–", "—", "，", "、", "；", "：", "。")
-_WORD_START = "\u2581"
 
 
 def needs_help(found: Translation) -> bool:
@@ -91,7 +91,7 @@ def halves(chunk: Chunk, vocab: Vocab) -> list[Chunk]:
     places = [
         place
         for place in range(first + LEAST_PART, len(ids) - LEAST_PART + 1)
-        if pieces[place - 1].removeprefix(_WORD_START) in _CLAUSE_ENDS
+        if pieces[place - 1].removeprefix(BLANK_SIGN) in _CLAUSE_ENDS
     ]
     if not places:
         return []

@@ -6,6 +6,8 @@ Pieces are counted, because a search repeats pieces; a loop may not contain a wh
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
+from heed.text.spans import BLANK_SIGN
+
 MIN_REPEATS = 3
 """So many equal n-grams one after the other are a loop of the search."""
 
@@ -18,8 +20,6 @@ most."""
 
 TWICE = 2
 """Least tokens that stand once more in a translation that is looked at."""
-
-_WORD_START = "\u2581"
 
 
 def find_loops(source_tokens: Sequence[str], tokens: Sequence[str]) -> list[tuple[int, int]]:
@@ -112,7 +112,7 @@ def _among_marks(source_tokens: Sequence[str], tokens: Sequence[str]) -> list[tu
 
 def _bare(token: str) -> str:
     """The letters and digits of a token."""
-    token = token.removeprefix(_WORD_START)
+    token = token.removeprefix(BLANK_SIGN)
     return token if token.isalnum() else "".join(c for c in token if c.isalnum())
 
 
@@ -133,5 +133,5 @@ def _again(tokens: Sequence[str], size: int) -> tuple[int, int] | None:
 
 def _has_words(tokens: Sequence[str]) -> bool:
     """Whether a stretch has the beginnings of two words, or is of a script without blanks."""
-    starts = sum(token.startswith(_WORD_START) for token in tokens)
+    starts = sum(token.startswith(BLANK_SIGN) for token in tokens)
     return starts >= 2 or (not starts and len(tokens) >= MIN_REPEATS)

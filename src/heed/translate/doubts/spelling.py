@@ -3,8 +3,9 @@
 import re
 from collections.abc import Sequence
 
+from heed.text.spans import BLANK_SIGN
+
 _BYTES = re.compile(r"(?:<0x[0-9A-F]{2}>)+")
-_WORD_START = "\u2581"
 _UNKNOWN = "<unk>"
 
 
@@ -13,7 +14,7 @@ def spelled(tokens: Sequence[str]) -> str:
     joined = "".join(tokens)
     if "<0x" in joined:
         joined = _BYTES.sub(lambda match: _decoded(match[0]), joined)
-    return joined.replace(_WORD_START, " ").strip()
+    return joined.replace(BLANK_SIGN, " ").strip()
 
 
 def unknown_characters(source_tokens: Sequence[str]) -> list[str]:
