@@ -81,6 +81,9 @@ def test_one_command_from_teacher_to_student_in_its_time(
     assert "was finished already" in err
     assert "The teacher translated" not in err
     assert "of the teacher's chrF2" in said
+    code, _, err = call(*asked, "--time", "2s", "--max-steps", "4")  # less than the teacher took
+    assert code == 0, err
+    assert "was finished already" in err
 
 
 def test_a_student_of_another_width_begins_from_nothing(

@@ -1,7 +1,9 @@
 """`heed inspect` serves one page for this machine and says where it is."""
 
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -73,6 +75,16 @@ def test_a_folder_in_the_place_of_the_text_is_the_model(
     code, out, error = call("inspect", folder, TEXT, "--probabilities")
     assert (code, bool(out)) == (0, True), error
     assert asked == [(folder,), (folder,)]
+
+
+def test_the_name_of_a_folder_may_have_any_bytes(folder: str, call: Call, tmp_path: Path) -> None:
+    named = os.fsdecode(os.fsencode(tmp_path) + b"/mod\xe8le")
+    shutil.copytree(folder, named)
+    code, out, error = call("inspect", named, TEXT, "--probabilities")
+    assert (code, bool(out)) == (0, True), error
+    code, out, error = call("inspect", "-m", folder, named, "--probabilities")
+    assert (code, out) == (2, "")
+    assert "not valid UTF-8" in error
 
 
 def test_a_missing_model_is_named(call: Call, tmp_path: Path) -> None:
@@ -267,6 +279,27 @@ def test_an_option_without_effect_is_refused(
     assert (code, out) == (2, "")
     assert words in error
     assert len(error.splitlines()) == 1
+
+
+def test_a_word_behind_attention_that_is_read_as_text_is_named(folder: str, call: Call) -> None:
+    kinds = "--attention takes cross, encoder, decoder or joint."
+    for given, role in (
+        ((TEXT, "--attention", "self"), "TRANSLATION"),
+        (("--attention", "self", TEXT), "TEXT"),
+    ):
+        code, _, err = call("inspect", "-m", folder, *given)
+        assert code == 0, err
+        assert err.startswith(f"heed: self is read as {role}: {kinds}\n")
+    silent: tuple[tuple[str, ...], ...] = (
+        (TEXT, "Hund", "--attention"),
+        (TEXT, "--attention", "Ein Hund"),
+        (TEXT, "Hund", "--attention", "cross"),
+        ("--attention", "Dog"),
+    )
+    for words in silent:
+        code, _, err = call("inspect", "-m", folder, *words)
+        assert code == 0, err
+        assert kinds not in err
 
 
 def test_an_option_of_the_environment_may_be_without_effect(

@@ -238,6 +238,26 @@ def test_a_copy_without_the_training_pairs(
     assert load_bundle(own).memory is not None
 
 
+def test_a_copy_names_the_languages_of_a_model_that_was_trained_without_names(
+    call: Callable[..., Any], own: Path, tmp_path: Path
+) -> None:
+    from heed.serve.work.directions import read_routes
+
+    save_bundle(own, replace(load_bundle(own), source_lang="", target_lang=""))
+    names = ["--source-lang", "en", "--target-lang", "de"]
+    code, _, err = call("quantize", str(own), *names)
+    assert code == 2
+    assert "--source-lang needs --out with a folder other than that of MODEL" in err
+    copy = tmp_path / "named"
+    assert call("quantize", str(own), "--out", str(copy), *names)[0] == 0
+    (route,) = read_routes([str(copy)])[1]
+    assert (route.source, route.target) == ("en", "de")
+    save_bundle(own, replace(load_bundle(own), target_langs=("de", "zh")))
+    code, _, err = call("quantize", str(own), "--out", str(tmp_path / "other"), *names)
+    assert code == 2
+    assert "--source-lang is for models of two languages; this one has several." in err
+
+
 def test_a_copy_without_the_training_pairs_is_compared_with_the_model_without_them(
     call: Callable[..., Any], own: Path, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from heed.cli import stopping
-from heed.cli.stopping import STOPPED, STOPPING, Stopped, stop_signals
+from heed.cli.stopping import ENDING, STOPPED, STOPPING, Stopped, stop_signals
 
 SMALL = (
     "model.d_model=16",
@@ -57,12 +57,39 @@ def test_before_training_a_signal_ends_what_is_being_done(number: Any) -> None:
     assert said == [STOPPING, STOPPED]
 
 
-def test_once_training_has_begun_a_signal_is_noted() -> None:
+@pytest.mark.usefixtures("_interruptible", "hang_ups_end")
+@pytest.mark.parametrize(
+    ("number", "again"),
+    [
+        (signal.SIGINT, ["A second Ctrl-C ends heed at once, without saving."]),
+        (signal.SIGTERM, ["A second SIGTERM ends heed at once, without saving."]),
+        (signal.SIGHUP, []),
+    ],
+)
+def test_once_training_has_begun_a_signal_is_noted_and_answered(
+    number: Any, again: list[str]
+) -> None:
     said: list[Any] = []
     with stop_signals(said.append) as stop:
         stop.only_note()
-        os.kill(os.getpid(), signal.SIGTERM)
-    assert (stop.received, said) == ([signal.SIGTERM], [])
+        os.kill(os.getpid(), number)
+    assert (stop.received, said) == ([number], [ENDING, *again])
+
+
+@pytest.mark.usefixtures("_interruptible")
+def test_a_signal_is_answered_while_the_step_is_still_at_work() -> None:
+    said: list[Any] = []
+    with stop_signals(said.append) as stop:
+        stop.only_note()
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            if len(said) == 2:
+                break
+            time.sleep(0.01)
+        assert said[0] == ENDING
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert len(said) == 2  # the second one is not answered again
 
 
 @pytest.mark.usefixtures("hang_ups_end")

@@ -387,6 +387,23 @@ def test_flags_win_over_overrides_and_these_over_the_file(tmp_path: Path) -> Non
         settings_from(None, {}, ["preset=tiny", "preset.x=1"])
 
 
+def test_the_last_of_two_values_for_a_setting_holds_with_a_remark(
+    call: Callable[..., Any], tmp_path: Path
+) -> None:
+    given = ("training.seed=1", "model.norm=pre", "training.seed=2", "model.norm=pre")
+    code, shown, err = call("train", "--dump-config=minimal", *given)
+    assert code == 0, err
+    assert tomllib.loads(shown) == {"training": {"seed": 2}, "model": {"norm": "pre"}}
+    assert err == "training.seed is given more than once: 2 replaces 1.\n"
+    model = tmp_path / "model"
+    model.mkdir()
+    grace = ("--set", "listen.grace_s=1", "--set", "listen.grace_s=2")
+    code, shown, err = call("serve", str(model), *grace, "--dump-config")
+    assert code == 0, err
+    assert tomllib.loads(shown)["listen"]["grace_s"] == 2
+    assert err == "listen.grace_s is given more than once: 2 replaces 1.\n"
+
+
 def test_several_files_and_kinds_make_one_corpus() -> None:
     flags = CorpusFlags(src=("a.en", "b.txt"), tgt=("a.zh.gz", "b.tgt"))
     parts = corpus_from(flags, ["c.tmx"]).train

@@ -90,6 +90,8 @@ def test_a_very_long_line_is_split_reported_and_harms_no_neighbor(
     assert code == 0
     assert [record["status"] == "split" for record in records] == [False, True, False]
     assert "1 line was too long for the model and translated in parts." in err
+    assert all({doubt["kind"] for doubt in each["doubts"]} >= {"max_length"} for each in records)
+    assert "3 lines were cut off at the longest length allowed (see --max-length)." in err
     _, alone, _ = call("translate", "-m", model, "-b", "1", stdin=b"A man\nTwo dogs\n")
     assert alone.split("\n")[:2] == [records[0]["text"], records[2]["text"]]
     assert call("translate", "-m", model, "-b", "1", "-q", stdin=data)[2] == ""

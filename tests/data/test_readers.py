@@ -124,6 +124,18 @@ def test_what_a_csv_writer_writes_is_read_back(
     assert texts(read_table(path)) == expected
 
 
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;"])
+def test_a_first_line_that_declares_the_delimiter_is_no_row(tmp_path: Path, first: str) -> None:
+    path = write(tmp_path / "c.csv", [first, "a, b;x, y", '"c;d";e'])
+    pairs = [(pair.src, pair.tgt, pair.line) for pair in read_table(path)]
+    assert pairs == [("a, b", "x, y", 2), ("c;d", "e", 3)]
+    path = write(tmp_path / "d.csv", ["sep=|", "a|b", 'c|d "e"'])
+    with pytest.raises(DataError, match=r"d\.csv line 3: .* right after the \|, and write"):
+        list(read_table(path))
+    path = write(tmp_path / "e.csv", ["sep=;,de", "a,b"])
+    assert [pair.src for pair in read_table(path)] == ["sep=;", "a"]
+
+
 def test_a_long_cell_of_a_csv_is_a_cell(tmp_path: Path) -> None:
     limit = csv.field_size_limit()
     path = write(tmp_path / "c.csv", ["a" * 200_000 + ",b", '"c","' + "d\n" * 100_000 + '"'])

@@ -125,11 +125,7 @@ def test_importance_attribution_and_lens(serve: Serve, en_de: str, translator: T
         ([{"kind": "layer", "name": "encoder.0", "scale": "x"}], 400, "scale must be a number"),
         ([{"kind": "patch", "name": "memory", "trace": "x"}], 404, "no longer kept"),
         ("encoder", 400, "changes must be a list of objects"),
-        (
-            [{"kind": "layer", "name": "encoder.0"}] * 257,
-            400,
-            "changes must have at most 256 entries",
-        ),
+        ([{}] * 257, 400, "changes must have at most 256 entries"),
     ],
 )
 def test_a_wrong_change_is_refused(

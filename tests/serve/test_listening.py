@@ -30,6 +30,15 @@ def test_https_and_ipv6_are_spelled_as_one_types_them() -> None:
     assert url.startswith("https://[::1]:")
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_of_all_addresses_the_url_has_the_name_of_the_machine(host: str) -> None:
+    """Nothing can connect to 0.0.0.0 of another machine."""
+    sockets = open_sockets(Listen(port=0, host=host))
+    url = url_of(Listen(), sockets[0])
+    close(sockets)
+    assert url.startswith(f"http://{socket.gethostname()}:")
+
+
 @pytest.mark.parametrize("processes", [1, 3])
 def test_a_port_in_use_is_refused(processes: int) -> None:
     first = open_sockets(Listen(port=0, processes=processes))

@@ -10,9 +10,10 @@ from tests.serve.program import Program
 
 import heed
 from heed.errors import ConfigError
-from heed.serve.run import serve
+from heed.serve.run import introduction, serve
 from heed.serve.settings import Memory, ServeSettings, Store
 from heed.serve.shapes.storage import FILE
+from heed.serve.work.directions import Route
 
 
 def test_it_says_address_directions_and_a_line_to_try(en_de: str, de_en: str) -> None:
@@ -23,6 +24,16 @@ def test_it_says_address_directions_and_a_line_to_try(en_de: str, de_en: str) ->
         assert head[3].startswith(f"  try: curl {program.url}/translate ")
         assert program.translate("Two dogs.") == heed.load(en_de)("Two dogs.")
         assert program.stop() == 0
+
+
+def test_it_says_that_requests_need_a_key() -> None:
+    routes = [Route(source="en", target="de", model="en-de")]
+    lines = introduction(routes, "http://host:5000", needs_key=True)
+    assert lines[2] == "  requests need a key: heed serve keys add NAME"
+    assert lines[3].startswith(
+        "  try: curl http://host:5000/translate -H 'Authorization: Bearer KEY' --json '{"
+    )
+    assert len(introduction(routes, "http://host:5000", needs_key=False)) == 3
 
 
 def test_what_no_translation_needs_is_not_imported_at_start() -> None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.serve.event_loop import beside_loop
 import heed
 from heed.bundle.bundle import read_folder_config
 from heed.serve import describe
+from heed.serve import service as service_module
 from heed.serve.refusal import Refusal
 from heed.serve.request import Direction, Request
 from heed.serve.run import make_service
@@ -372,6 +374,19 @@ def test_a_prefix_that_is_too_long_is_only_its_own_requests_error(using: Using, 
     asyncio.run(run())
 
 
+def test_a_prefix_that_is_too_long_for_the_models_positions_is_refused_at_once(
+    using: Using, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, it failed in its batch, whose other requests were searched a second time."""
+    folder = make_model(tmp_path / "model", "en", "de", positions="learned", max_positions=6)
+    monkeypatch.setattr(Searcher, "search_once", lambda *_, **__: pytest.fail("was searched"))
+    prefixes = ["a b c d e f g h i"]
+    request = Request(texts=["A man."], source="en", target="de", prefixes=prefixes)
+    with pytest.raises(Refusal, match="the longest text that the model can write") as caught:
+        asyncio.run(using(folder).translate(request))
+    assert (caught.value.status, "of line 1" in caught.value.sentence) == (400, True)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -572,6 +587,27 @@ def test_expressions_of_a_client_are_run_beside_the_event_loop(
     request = Request(texts=["A b."], source="en", target="de", protect=["b+", "d+"])
     asyncio.run(using(en_de).translate(request))
     assert n_runs >= 4
+
+
+@pytest.mark.parametrize(("n_texts", "n_pairs"), [(40, 0), (1, 40)])
+def test_expressions_of_a_request_share_their_time(
+    using: Using, en_de: str, monkeypatch: pytest.MonkeyPatch, n_texts: int, n_pairs: int
+) -> None:
+    """All of its texts and pairs count; before, each had a second for each expression."""
+    seconds = count()
+    monkeypatch.setattr(f"{expressions.__name__}.time.thread_time", lambda: float(next(seconds)))
+    monkeypatch.setattr(service_module, "PATTERNS_S", 20.0)
+    service = using(en_de)
+
+    def request(n_texts: int, n_pairs: int) -> Request:
+        texts = [f"A b {number}." for number in range(n_texts)]
+        pairs = [(f"A b {number}.", "Ein B.") for number in range(n_pairs)]
+        return Request(texts=texts, source="en", target="de", protect=["b+"], memory=pairs)
+
+    asyncio.run(service.translate(request(1, 0)))
+    with pytest.raises(Refusal, match="patterns take more than 20 s for all texts") as caught:
+        asyncio.run(service.translate(request(n_texts, n_pairs)))
+    assert caught.value.status == 400
 
 
 def test_a_request_that_is_over_is_read_no_further(

@@ -16,7 +16,18 @@ def test_capitals(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "OK", "USB", "a man", "A man rides", "PDF/X", "NATO und EU", "纽约是一座城市", "12:30"],
+    [
+        "",
+        "OK",
+        "USB",
+        "a man",
+        "A man rides",
+        "PDF/X",
+        "NATO und EU",
+        "纽约是一座城市",
+        "12:30",
+        "ADÉỌ̀LÁ",
+    ],
 )
 def test_not_capitals(text: str) -> None:
     assert not is_in_capitals(text)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.errors import FormatError
-from heed.text.known import KnownWords, has_inner_capital, has_word, word_places
+from heed.text.known import KnownWords, has_inner_capital, has_word
 from heed.text.protected import Rules, find_spans, with_things
 
 WORDS = [
@@ -98,6 +98,40 @@ def test_a_word_counts_as_known_from_its_second_time_on(known: KnownWords) -> No
     assert known.place_of("Trondheim") < 0
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("एक आदमी, कमीज़ है।", ["एक", "आदमी", "कमीज़", "है"]),
+        (
+            "Ad\u00e9\u1ecd\u0300la \u1ecdj\u1ecd\u0301.",
+            ["Ad\u00e9\u1ecd\u0300la", "\u1ecdj\u1ecd\u0301"],
+        ),
+        ("שָׁלוֹם בית־ספר", ["שָׁלוֹם", "בית", "ספר"]),
+        ("ผู้ชายที่นี่ Tom狗ที่", ["ผู้ชายที่นี่", "Tom", "狗ที่"]),
+        ("هٰذا", ["هٰذا"]),
+        ("ދިވެހި", ["ދިވެހި"]),
+        ("it's 2nd_one", ["it", "s", "nd", "one"]),
+    ],
+)
+def test_marks_are_parts_of_words(text: str, words: list[str]) -> None:
+    """As people write them; runs of scripts without blanks are words, too."""
+    known = KnownWords.learn(lambda: [(text, "x")] * 2)
+    assert [text[start:end] for start, end in known.word_places(text)] == words
+    assert all(word in known for word in words)
+    assert known.has_seen_all(text)
+    assert "".join(words[0][:-1]) not in known
+
+
+def test_words_counted_by_an_earlier_version_are_looked_up_as_they_were_counted() -> None:
+    head, _, arrays = KnownWords.learn(lambda: [("नमस ते", "x")] * 2).to_bytes().partition(b"\n")
+    facts = json.loads(head)
+    assert facts.pop("has_marks")
+    earlier = KnownWords.from_bytes(json.dumps(facts).encode() + b"\n" + arrays, "words.dat")
+    assert [*earlier.word_places("नमस्ते")] == [(0, 3), (4, 5)]
+    assert not earlier.has_marks
+    assert KnownWords.from_bytes(earlier.to_bytes(), "words.dat").has_marks is False
+
+
 def test_where_targets_do_not_repeat_such_words_they_are_no_names() -> None:
     pairs = [(f"das alte H{a}{b}us", "the house") for a in "abcdef" for b in "ghijkl"] * 1
     known = KnownWords.learn(lambda: pairs)
@@ -136,7 +170,7 @@ def test_it_is_written_and_read(known: KnownWords) -> None:
     again = KnownWords.from_bytes(known.to_bytes(), "words.dat")
     for name in ("hashes", "levels", "capitals", "larges"):
         assert np.array_equal(getattr(again, name), getattr(known, name))
-    for name in ("letters", "has_names", "scripts", "begins_large", "limits"):
+    for name in ("letters", "has_names", "scripts", "begins_large", "limits", "has_marks"):
         assert getattr(again, name) == getattr(known, name)
     for broken in (b"", b"{}\n1234", known.to_bytes()[:-1], b"\xff\n"):
         with pytest.raises(FormatError, match=r"words\.dat is not in heed's format"):
@@ -187,7 +221,7 @@ def test_names_of_any_text_are_disjoint_and_inside(known: KnownWords, text: str)
 @given(st.lists(st.sampled_from([*WORDS, "Marika", "xyzzy", "a", "狗", "see狗", ".", "’s"])))
 def test_all_words_are_seen_if_each_is(known: KnownWords, words: list[str]) -> None:
     text = " ".join(words)
-    places = list(word_places(text))
+    places = list(known.word_places(text))
     assert known.has_seen_all(text) == all(known.place_of(text[a:b]) >= 0 for a, b in places)
 
 

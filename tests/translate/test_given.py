@@ -68,6 +68,21 @@ def test_a_pair_in_capitals_is_read_as_a_search_reads_and_writes_it(slotted: Tra
         assert end == expected.tokens[-1]
 
 
+def test_a_translation_in_capitals_is_read_in_usual_case(slotted: Translator) -> None:
+    """Letter by letter, it would repeat pieces and be improbable."""
+    small = "The dog sleeps on the house %s", "Zwei hunde rennen mit %s"
+    expected = read_with_slots(slotted.reader, *small, [])
+    found = read_with_slots(slotted.reader, small[0], "ZWEI HUNDE RENNEN MIT %s", [])
+    assert (found.src_ids, found.tgt_ids) == (expected.src_ids, expected.tgt_ids)
+    *tokens, end = found.tokens
+    assert "".join(tokens).replace("▁", " ").split() == ["ZWEI", "HUNDE", "RENNEN", "MIT", "%s"]
+    assert end == expected.tokens[-1]
+
+
 def test_a_source_in_capitals_may_have_a_translation_in_small_letters(slotted: Translator) -> None:
-    pair = "THE DOG SLEEPS ON THE HOUSE", "Zwei Hunde rennen"
-    assert read_with_slots(slotted.reader, *pair, []) == read_letters(slotted.reader, *pair, [])
+    """The source is read as usual, and the translation as it is."""
+    large, small = "THE DOG SLEEPS ON THE HOUSE %s", "The dog sleeps on the house %s"
+    for tgt in ("Zwei Hunde rennen mit %s", "Zwei Hunde rennen"):
+        expected = read_as_translated(slotted.reader, small, tgt, [])
+        for read in (read_as_translated, read_with_slots):
+            assert read(slotted.reader, large, tgt, []) == expected

@@ -1,8 +1,10 @@
 """Every protected span of a source stands in its translation once, whatever the model writes."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -258,8 +260,17 @@ def test_a_text_that_breaks_its_message_is_not_told_about(vocab: Vocab) -> None:
     assert [each.kind for each in found.doubts] == ["untranslated"]
 
 
-def restored(line: str, written: str, names: tuple[str, ...] = ()) -> str:
-    """What becomes of the text that a model wrote for a line; spans that it has are found."""
+def restored(
+    line: str, written: str, names: tuple[str, ...] = (), *, reads: Sequence[int] = ()
+) -> str:
+    """What becomes of the text that a model wrote for a line; spans that it has are found.
+
+    Args:
+        line: the source.
+        written: the text.
+        names: names in the line.
+        reads: for each word of the text, the word of the line that it reads; none = no alignment.
+    """
     places = [(line.index(name), line.index(name) + len(name)) for name in names]
     rules = Rules.default()
     spans = with_things(find_spans(line, rules), places, "name")
@@ -269,8 +280,11 @@ def restored(line: str, written: str, names: tuple[str, ...] = ()) -> str:
         for index, span in enumerate(source.spans)
         if span.text in written
     ]
-    draft = Draft(source=source, text=written, marks=tuple(sorted(marks)), tokens=[written])
-    return restore(draft, links_of(draft, [source.read], None), is_aligned=True).text
+    tokens = [f"▁{word}" for word in written.split()] if reads else [written]
+    words = [f"▁{word}" for word in source.read.split()] if reads else [source.read]
+    alignment = np.eye(len(words))[list(reads)].tolist() if reads else None
+    draft = Draft(source=source, text=written, marks=tuple(sorted(marks)), tokens=tokens)
+    return restore(draft, links_of(draft, words, alignment), is_aligned=True).text
 
 
 @pytest.mark.parametrize(
@@ -321,3 +335,14 @@ def test_a_span_that_is_put_in_is_spaced_as_in_the_source(
 
 def test_a_span_in_place_of_a_word_is_spaced_as_the_word() -> None:
     assert restored('Dogs run "12" now.', 'Dogs run "zwölf" now.') == 'Dogs run "12" now.'
+
+
+@pytest.mark.parametrize(
+    ("reads", "expected"),
+    [
+        ((0, 2, 3, 4), "Regel 7 warte 30 Tage"),  # `7` was written for `30`
+        ((0, 2, 1, 4), "Regel warte 30 7 Tage"),
+    ],
+)
+def test_a_number_in_place_of_another_is_no_copy(reads: tuple[int, ...], expected: str) -> None:
+    assert restored("Rule 7 wait 30 days", "Regel warte 7 Tage", reads=reads) == expected

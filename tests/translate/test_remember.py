@@ -399,6 +399,19 @@ def test_a_second_search_does_not_replace_a_remembered_translation(
     assert found.text == target
 
 
+def test_a_prefix_that_leaves_a_remembered_translation_is_searched_again(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = "The cats run", "nein, nein, nein, nein, nein, nein"
+    heed.remember(translator, [(source, target)])
+    translator.searches_again = True
+    other = Translation(text="another", tokens=["another"])
+    monkeypatch.setattr("heed.translate.search.needs_help", lambda found: found is not other)
+    monkeypatch.setattr("heed.translate.search.better", lambda first, others, how: other)
+    found = translator.translate([source] * 2, prefixes=["nein, nein", "Alles"])
+    assert [each.text for each in found] == [target, "another"]
+
+
 @pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 5}, {"sample": True}])
 def test_a_model_folder_with_pairs_is_guided_unless_they_are_left_out(
     vocab: Vocab, config_of: Callable[..., Any], tmp_path: Path, options: dict[str, Any]

@@ -1,13 +1,17 @@
 """Lines that nobody wants any more leave a search, and the others stay as they are."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.serve.conftest import SENTENCES, make_model
+from tests.translate.test_translator import make_translator
 
 import heed
+from heed.decode.state import Hypothesis
+from heed.text.vocab import Vocab, train_vocab
 from heed.translate.lines import Line
 from heed.translate.parts import Chunk
 from heed.translate.result import Translation
@@ -98,3 +102,78 @@ def test_lines_with_slots_are_searched_apart_from_others(
     assert translator.translate(lines) == alone
     assert len(batches) > 1
     assert all(len({*batch}) == 1 for batch in batches)
+
+
+CLAUSES = "the man is riding a bike , two dogs play in the snow"
+
+
+@pytest.fixture(scope="module")
+def words() -> Vocab:
+    return train_vocab([CLAUSES, "der Mann und zwei Hunde"] * 5, size=300, kind="word")
+
+
+def written(
+    vocab: Vocab, answer: Callable[[str], tuple[str, bool]]
+) -> Callable[..., list[list[Hypothesis]]]:
+    """A search that finds these answers: a text, and whether it ended or was cut off."""
+
+    def decode(searcher: Searcher, chunks: list[Chunk], *_: Any, **__: Any) -> Any:
+        found = []
+        for chunk in chunks:
+            text, ended = answer(vocab.decode(chunk.src_ids))
+            ids = vocab.encode(text)
+            scores = [-0.1] * (len(ids) + ended)
+            one = Hypothesis(
+                ids=ids,
+                token_log_probs=scores,
+                log_prob=sum(scores),
+                score=-0.1,
+                status="eos" if ended else "max_length",
+            )
+            found.append([one])
+        return found
+
+    return decode
+
+
+@pytest.mark.parametrize(
+    ("limits", "is_repaired"),
+    [
+        ({"max_length": 5}, True),
+        ({"max_length": 4}, False),
+        ({"max_length_factor": 0.0, "max_length_offset": 5.0}, True),
+        ({"max_length_factor": 0.0, "max_length_offset": 4.0}, False),
+    ],
+)
+def test_two_halves_are_together_no_longer_than_a_translation_may_be(
+    words: Vocab, monkeypatch: pytest.MonkeyPatch, limits: dict[str, Any], is_repaired: bool
+) -> None:
+    """Each half has two tokens; the whole has four and `<eos>`."""
+
+    def answer(source: str) -> tuple[str, bool]:
+        if source == CLAUSES:
+            return "zwei Hunde", False
+        return ("der Mann" if "man" in source else "zwei Hunde"), True
+
+    translator = make_translator(words)
+    translator.searches_again = True
+    monkeypatch.setattr(Searcher, "decode", written(words, answer))
+    (found,) = translator.translate([CLAUSES], **limits)
+    if is_repaired:
+        assert found.text == "der Mann zwei Hunde"
+        assert (found.status, len(found.token_scores)) == ("ok", 5)
+    else:
+        assert (found.text, found.status) == ("zwei Hunde", "max_length")
+    assert ("repaired" in {doubt.kind for doubt in found.doubts}) == is_repaired
+
+
+def test_a_long_line_tells_which_of_its_parts_was_cut_off(
+    words: Vocab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translator = make_translator(words, max_source_tokens=7)
+    decode = written(words, lambda source: ("der Mann", "dogs" not in source))
+    monkeypatch.setattr(Searcher, "decode", decode)
+    (found,) = translator.translate([CLAUSES])
+    assert (found.text, found.status) == ("der Mann der Mann", "split")
+    (doubt,) = [doubt for doubt in found.doubts if doubt.kind == "max_length"]
+    assert (doubt.start, doubt.end) == (len("der Mann "), len(found.text))

@@ -9,6 +9,7 @@ from heed.text.slots import SLOT_PIECES
 from heed.text.vocab import Vocab, train_vocab
 from heed.translate.doubts.judge import is_doubtful
 from heed.translate.doubts.spelling import spelled
+from heed.translate.given import read_with_slots
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.lines import Line
 from heed.translate.result import Translation
@@ -54,6 +55,23 @@ def test_the_meant_word_is_read_and_the_translation_says_so(
     if "sample" not in way:
         assert wrong.text == right.text
         assert is_doubtful(wrong) == is_doubtful(right)
+
+
+@pytest.mark.parametrize("end", ["", " %s"])
+def test_a_source_with_a_given_translation_is_read_as_for_translation(
+    translator: Translator, end: str
+) -> None:
+    given = f"Der Hund{end}"
+    usual, *others = (
+        read_with_slots(translator.reader, line + end, given, [])
+        for line in (
+            "The dog sleeps on the house",
+            "The dgo sleeps on hte house",
+            "The Dog Sleeps On The House",
+            "THE DOG SLEEPS ON THE HOUSE",
+        )
+    )
+    assert others == [usual] * 3
 
 
 def test_spans_and_names_stay_where_they_are(translator: Translator) -> None:

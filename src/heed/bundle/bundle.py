@@ -28,6 +28,7 @@ from heed.bundle.find import (
     INT8,
     JOINT_VOCAB,
     KNOWN_WORDS,
+    LEXICON,
     MEMORY,
     MODEL_FILES,
     SHORTLIST,
@@ -38,6 +39,7 @@ from heed.bundle.find import (
     find_model_folder,
     lacks_manifest,
 )
+from heed.bundle.lexicon import Lexicon
 from heed.disk.files import parse_json, read_bytes, to_json
 from heed.disk.folders import (
     CARD,
@@ -66,7 +68,7 @@ FORMAT_VERSION = 1
 MAX_CONFIG_BYTES = 1 << 20
 """Far more than the size of any configuration."""
 _DESCRIPTION = (
-    *(CONFIG, ALIGNMENT_HEADS, DOUBTS, DOUBT_WORDS, KNOWN_WORDS, MEMORY),
+    *(CONFIG, ALIGNMENT_HEADS, DOUBTS, DOUBT_WORDS, LEXICON, KNOWN_WORDS, MEMORY),
     *(JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB),
 )
 """The files of a model other than its weights."""
@@ -96,8 +98,7 @@ class Bundle:
         tgt_vocab: pieces of the target side; equal to `src_vocab` when it is joint.
         source_lang: language code of the input.
         target_lang: language code of the output; of a model with several, the default.
-        target_langs: all output languages when there are several: source ids then start with the
-            tag of the one wanted.
+        target_langs: all output languages if there are several: source ids then begin with a tag.
         decoding: decoding options that this model prefers, by name.
         int8: the rounded weights by the names of `heed.engine.packed`, or None. They replace
             `weights`, which is then empty, and are views of the mapped file.
@@ -106,6 +107,7 @@ class Bundle:
         labels: of a classifier, in the order of their ids.
         alignment_heads: the heads that are read as an alignment; None = not chosen.
         judgment: learned to judge translations; None = not learned.
+        lexicon: word translations that rank its hypotheses anew; None = not learned.
         memory: pairs that the model learned from, to guide its searches; None = not stored.
     """
 
@@ -123,6 +125,7 @@ class Bundle:
     labels: tuple[str, ...] = ()
     alignment_heads: AlignmentHeads | None = None
     judgment: Judgment | None = None
+    lexicon: Lexicon | None = None
     memory: TranslationMemory | None = None
 
 
@@ -202,17 +205,16 @@ def description_files(
         files[ALIGNMENT_HEADS] = bundle.alignment_heads.to_bytes()
     if bundle.judgment is not None:
         files |= bundle.judgment.to_files()
+    if bundle.lexicon is not None:
+        files[LEXICON] = bundle.lexicon.to_bytes()
     if bundle.src_vocab.known_words is not None:
         files[KNOWN_WORDS] = bundle.src_vocab.known_words.to_bytes()
     if bundle.memory is not None:
         files[MEMORY] = bundle.memory.to_bytes()
     if bundle.src_vocab.hash == bundle.tgt_vocab.hash:
-        return {**files, JOINT_VOCAB: bundle.src_vocab.to_bytes()}
-    return {
-        **files,
-        SRC_VOCAB: bundle.src_vocab.to_bytes(),
-        TGT_VOCAB: bundle.tgt_vocab.to_bytes(),
-    }
+        return files | {JOINT_VOCAB: bundle.src_vocab.to_bytes()}
+    sides = (SRC_VOCAB, bundle.src_vocab), (TGT_VOCAB, bundle.tgt_vocab)
+    return files | {name: vocab.to_bytes() for name, vocab in sides}
 
 
 def save_int8(
@@ -230,8 +232,7 @@ def save_int8(
 
     Raises:
         ConfigError: the bundle is a checkpoint, which will not last.
-        RunError: the disk is full or read-only, permission is denied, or `target` holds something
-            else.
+        RunError: the disk is full or read-only, permission is denied, or `target` is in use.
     """
     assert bundle.path is not None
     if target is None and bundle.path.parent.name == CHECKPOINTS:
@@ -368,6 +369,7 @@ def _from_files(folder: Path, files: Mapping[str, bytes], *, has_weights: bool) 
         labels=labels,
         alignment_heads=_read_alignment_heads(folder, files),
         judgment=Judgment.from_files(files, folder) if DOUBTS in files else None,
+        lexicon=Lexicon.from_files(files, sizes, folder),
         memory=TranslationMemory.from_bytes(files[MEMORY], sizes, folder / MEMORY)
         if MEMORY in files
         else None,

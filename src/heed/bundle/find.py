@@ -24,6 +24,8 @@ DOUBTS = "doubts.json"
 """The learned judgment of translations: see `heed.bundle.doubts`."""
 DOUBT_WORDS = "doubts.safetensors"
 """The arrays about pieces that belong to it."""
+LEXICON = "lexicon.safetensors"
+"""Word translations that rank hypotheses anew: see `heed.bundle.lexicon`."""
 KNOWN_WORDS = "words.dat"
 """The words of the sources a model learned from: see `heed.text.known`."""
 MEMORY = "memory.safetensors"
@@ -41,6 +43,7 @@ MODEL_FILES = (
     ALIGNMENT_HEADS,
     DOUBTS,
     DOUBT_WORDS,
+    LEXICON,
     KNOWN_WORDS,
     MEMORY,
     JOINT_VOCAB,

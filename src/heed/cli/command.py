@@ -28,6 +28,9 @@ Decorator = Callable[..., Any]
 NEVER_EMPTY = ("FILE", "FOLDER", "RUN", "MODEL", "DIR|NAME", "V", "CODE")
 """Placeholders of options whose values are names of files, folders, models and languages."""
 
+BEHIND_BARE = "heed.behind_bare"
+"""In click's `ctx.meta`: parameter of a choice without its optional value → the next argument."""
+
 METAVARS = ((int, "N"), (click.IntRange, "N"), (float, "X"))
 """Placeholders for kinds of values on the help page."""
 
@@ -175,7 +178,7 @@ class Command(click.Command):
         Raises:
             UsageError: an option of one value is given more than once; names its flag.
         """
-        args = list(self._with_bare_values(args))
+        args = list(self._with_bare_values(ctx, args))
         rest = super().parse_args(ctx, [*args])  # click empties the list
         if not ctx.resilient_parsing:
             self._require_once(ctx, args)
@@ -190,7 +193,7 @@ class Command(click.Command):
                     f"{long_flag(param)} takes one value, but is given more than once", ctx
                 )
 
-    def _with_bare_values(self, args: list[str]) -> Iterator[str]:
+    def _with_bare_values(self, ctx: click.Context, args: list[str]) -> Iterator[str]:
         optional = {
             flag: param
             for param in self.params
@@ -200,6 +203,8 @@ class Command(click.Command):
         for argument, follower in itertools.pairwise([*args, ""]):
             option = optional.get(argument.replace("_", "-"))
             has_value = option and _may_be_of(option.type, follower)
+            if option and isinstance(option.type, click.Choice) and not has_value:
+                ctx.meta.setdefault(BEHIND_BARE, {})[option.name] = follower
             yield f"{argument}={option.bare}" if option and not has_value else argument
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -366,6 +371,28 @@ def _with_flags(words: str, settings: Mapping[str, str]) -> str:
         unit = ", in seconds," if setting.endswith("_s") else ""
         words = re.sub(rf"\b{setting}(?= must\b)", flag + unit, words)
     return words
+
+
+def read_overrides(
+    texts: Iterable[str], say: Callable[[str], None] = lambda message: None
+) -> list[tuple[str, Any]]:
+    """Names and values of settings of the form `section.key=value`.
+
+    Args:
+        texts: the settings; of several values for one, the last holds.
+        say: prints a remark if there are such.
+
+    Raises:
+        ConfigError: one has another form.
+    """
+    from heed.config import parse_override
+
+    found: dict[str, Any] = {}
+    for name, value in map(parse_override, texts):
+        if name in found and found[name] != value:
+            say(f"{name} is given more than once: {value} replaces {found[name]}.")
+        found[name] = value
+    return list(found.items())
 
 
 def check_duration(_: click.Context, param: click.Parameter, value: str | None) -> str | None:

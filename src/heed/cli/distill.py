@@ -7,6 +7,7 @@
 import math
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,12 +23,13 @@ from heed.cli.command import (
     command,
     naming_flags,
     options,
+    read_overrides,
 )
 from heed.cli.models import find_model
 from heed.cli.stopping import stop_signals
 from heed.cli.terminal import echo
 from heed.cli.train import OVERRIDE, SETTINGS, choose_heads, finish, start
-from heed.errors import UsageError
+from heed.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from heed.compress.distill import Lesson
@@ -159,7 +161,7 @@ def distill(
     from heed.compress.distill import training_seconds
 
     run, folder = Path(out), find_model(teacher)
-    asked, time_s = _asked(folder, flags, overrides)
+    asked, time_s = _asked(folder, flags, overrides, session.say)
     training_seconds(time_s, 0.0, {})  # refuses a time in which nothing could be learned
     lesson, is_new = _lesson(session, folder, run, flags, asked, time_s)
     if not asked.get("training.parent"):
@@ -170,27 +172,27 @@ def distill(
     tokenizer = {"vocab_from": str(lesson.folder), **lesson.tokenizer}
     asked = asked.plus_all({"tokenizer": tokenizer})
     if time_s is not None:
-        left_s = training_seconds(time_s, lesson.seconds, lesson.scores)
-        asked = asked.plus("training.time_s", left_s)
+        asked = asked.plus("training.time_s", _left_s(time_s, lesson, run))
     if not lesson.dev:
         session.say(
             "No development pairs: the best student is the one most like the teacher. For a better "
             "choice, give pairs with --dev-src and --dev-tgt."
         )
     sitting = replace(session, started_at=time.monotonic()) if is_new else session
-    outcome, stop_signal = start(sitting, asked, lesson.corpus, out, at_end=choose_heads)
+    outcome, stop_signal = start(
+        sitting, asked, lesson.corpus, out, at_end=choose_heads, given_s=time_s
+    )
     if outcome.is_finished:
         _compare(lesson, run, flags)
     finish(session, outcome, out, stop_signal)
 
 
 def _asked(
-    teacher: Path, flags: DistillFlags, overrides: tuple[str, ...]
+    teacher: Path, flags: DistillFlags, overrides: tuple[str, ...], say: Callable[[str], None]
 ) -> "tuple[Asked, float | None]":
     """The student's settings, and the time limit in seconds; None = limited by steps."""
     from heed.compress.distill import inherited_settings
     from heed.compress.student import student_settings
-    from heed.config import parse_override
     from heed.train.recipe.asked import Asked
     from heed.train.recipe.choose import time_limit
     from heed.train.recipe.recipe import draft
@@ -207,13 +209,30 @@ def _asked(
     )
     if flags.preset:
         asked = asked.plus("preset", flags.preset)
-    for text in overrides:
-        asked = asked.plus(*parse_override(text))
+    for name, value in read_overrides(overrides, say):
+        asked = asked.plus(name, value)
     asked = student_settings(asked, teacher)
     draft(asked)  # report errors in the settings before the teacher translates
     if flags.time:
         asked = asked.plus("training.time_s", flags.time)
     return asked.without("training.time_s"), time_limit(asked)
+
+
+def _left_s(time_s: float, lesson: "Lesson", run: Path) -> float:
+    """The time left for the student; little if it has learned more than the limit allows.
+
+    Raises:
+        ConfigError: no time is left to begin with.
+    """
+    from heed.compress.distill import training_seconds
+    from heed.train.run.setup import has_learned
+
+    try:
+        return training_seconds(time_s, lesson.seconds, lesson.scores) or 1.0
+    except ConfigError:
+        if not has_learned(run):
+            raise
+        return 1.0
 
 
 def _lesson(
@@ -246,7 +265,7 @@ def _lesson(
     lesson_files = (f"{TEACHER}/{name}" for name in OWN_FILES)
     require_outside(out, [*flags.src, *flags.dev], (*OWN_PATHS, *lesson_files))
     progress = _Progress(session)
-    with stop_signals(session.say) as stop, ExitStack() as held:
+    with stop_signals(progress.say) as stop, ExitStack() as held:
         if lesson := recall(out, wanted):
             return lesson, False
         # Without its memory, which would answer with the training pairs themselves.
@@ -313,6 +332,11 @@ class _Progress:
         self.display.live.text = f"the teacher translates: {event['done']:,}{whole}{most}"
         self.display(event)
 
+    def say(self, message: str) -> None:
+        """Print a line, above the live one."""
+        if self.display:
+            self.display.line(message)
+
     def close(self) -> None:
         if self.display:
             self.display.close()
@@ -323,7 +347,6 @@ def _compare(lesson: "Lesson", out: Path, flags: DistillFlags) -> None:
     from heed.compress.distill import measure, read_dev, round_off
     from heed.disk.files import lock
     from heed.disk.portions import Portions
-    from heed.errors import ConfigError
     from heed.translate.translator import load
 
     try:

@@ -4,13 +4,22 @@ import os
 import secrets
 import webbrowser
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import click
 
 from heed.bundle.outputs import require_not_read
-from heed.cli.command import Session, Share, Text, as_one, command, options, typed_flags
+from heed.cli.command import (
+    BEHIND_BARE,
+    Session,
+    Share,
+    Text,
+    as_one,
+    command,
+    options,
+    typed_flags,
+)
 from heed.cli.models import find_model, model_files
 from heed.cli.runs import is_run, print_training, read_runs, why_not_served
 from heed.cli.traced import USES, VIEWS, VIEWS_OF, Shown
@@ -44,8 +53,16 @@ option = options("Options")
 text_option = options("As text, without a page")
 
 
+class TextOrFolder(Text):
+    """A text that a model reads, or a folder, whose name may have any bytes."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text; the name of a folder as it is."""
+        return str(value) if os.path.isdir(value) else super().convert(value, param, ctx)
+
+
 @command("inspect", "Look inside a model, in a web page.", examples=EXAMPLES)
-@click.argument("text", type=Text(), required=False)
+@click.argument("text", type=TextOrFolder(), required=False)
 @click.argument("translation", type=Text(), required=False)
 @option(
     "-m --model models",
@@ -109,8 +126,11 @@ def inspect(
     session: Session = ctx.obj
     if text and not models and os.path.isdir(text):  # Path refuses a long text
         models, text, translation = (text,), translation, None
+    elif text:
+        text = Text().convert(text, None, ctx)
     models = models or tuple(filter(None, [os.environ.get("HEED_MODEL")]))
     require_effect(ctx, text, translation)
+    _remark_on_kind(ctx, text, translation)
     if as_table:
         print_training(models)
         return
@@ -168,6 +188,16 @@ def require_effect(ctx: click.Context, text: str | None, translation: str | None
             raise UsageError(f"{flag} is for the page, which {first} does not open.")
         if name in OF_SEARCH and translation is not None:
             raise UsageError(f"{flag} needs a search: leave out TRANSLATION.")
+
+
+def _remark_on_kind(ctx: click.Context, text: str | None, translation: str | None) -> None:
+    """Print a remark if the word behind --attention is read as text: a kind may be meant."""
+    word = ctx.meta.get(BEHIND_BARE, {}).get("attention")
+    # One text is always needed, so a word that is the only one is no kind.
+    role = {text: "TEXT", translation: "TRANSLATION"}.get(word)
+    if word and role and translation is not None and len(word.split()) == 1:
+        kinds = f"{', '.join(USES[:-1])} or {USES[-1]}"
+        ctx.obj.say(f"heed: {word} is read as {role}: --attention takes {kinds}.")
 
 
 def _is_given(value: object) -> bool:

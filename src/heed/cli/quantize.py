@@ -39,6 +39,8 @@ option = options("Options")
 @option("--out", str, "Write a separate model folder, without float32 weights.", metavar="FOLDER")
 @option("--force", bool, "Replace the model that FOLDER holds.")
 @option("--no-memory", bool, "Leave the training pairs that MODEL stores out of FOLDER.")
+@option("--source-lang", str, "Name the source language in FOLDER.", metavar="CODE")
+@option("--target-lang", str, "Name the target language in FOLDER.", metavar="CODE")
 @option("--src", str, "Lines to translate before and after …", metavar="FILE")
 @option("--ref", str, "… and their references, to compare the scores.", metavar="FILE")
 @option("--text", str, "Text that a language model predicts before and after.", metavar="FILE")
@@ -49,7 +51,11 @@ option = options("Options")
     "Share of translations that the shortlist may change.",
     default=0.02,
 )
-@option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
+@option(
+    "--threads",
+    Threads(1, 1024),
+    "CPU threads of --shortlist and of comparisons (--src, --text); default: all cores.",
+)
 @option("--layers", bool, "Also print the error of every matrix.")
 @click.pass_obj
 def quantize(
@@ -59,6 +65,8 @@ def quantize(
     out: str | None,
     force: bool,
     no_memory: bool,
+    source_lang: str | None,
+    target_lang: str | None,
     src: str | None,
     ref: str | None,
     text: str | None,
@@ -72,7 +80,8 @@ def quantize(
     Afterwards `heed translate` and `heed.load` use them on a CPU; --dtype float32 selects the exact
     weights. A folder made with --out can translate, but not be trained further; --out MODEL is the
     same as no --out. A translation memory holds text that MODEL was trained on: --no-memory leaves
-    it out.
+    it out. --source-lang and --target-lang name the languages of a model that was trained without
+    names, which `heed serve` needs.
 
     --shortlist learns from the pairs of a run folder which target pieces translate a source. It
     keeps the smallest list that changes no more than --max-changed of the development set's
@@ -91,11 +100,8 @@ def quantize(
             + ("." if has_hashes else ", nor the vocabulary of another model.")
         )
     place = _place(folder, out, [path for path in (src, ref, text) if path], is_forced=force)
-    bundle = load_bundle(folder)
-    if no_memory:
-        if place is None:
-            raise UsageError("--no-memory needs --out with a folder other than that of MODEL.")
-        bundle = replace(bundle, memory=None)
+    changes = {"source_lang": source_lang, "target_lang": target_lang}
+    bundle = _changed(load_bundle(folder), changes, no_memory=no_memory, is_copy=place is not None)
     given = {"--src": src, "--shortlist": shortlist, "--text": text}
     _require_task(bundle.task, [flag for flag, value in given.items() if value])
     pairs, lines = _texts(src, ref, text)
@@ -110,6 +116,24 @@ def quantize(
         _compare(session, bundle, target, pairs, threads)
     if lines:
         _compare_losses(session, bundle.path, target, lines, threads)
+
+
+def _changed(
+    bundle: "Bundle", languages: Mapping[str, str | None], *, no_memory: bool, is_copy: bool
+) -> "Bundle":
+    """The model without its memory, or with names for its languages, if the user wants that.
+
+    Raises:
+        UsageError: it is not written into a folder of its own, or has several target languages.
+    """
+    given: dict[str, Any] = {name: code for name, code in languages.items() if code is not None}
+    flags = [*(f"--{name.replace('_', '-')}" for name in given), *["--no-memory"] * no_memory]
+    if flags and not is_copy:
+        raise UsageError(f"{flags[0]} needs --out with a folder other than that of MODEL.")
+    if given and bundle.target_langs:
+        raise UsageError(f"{flags[0]} is for models of two languages; this one has several.")
+    changed = replace(bundle, **given)
+    return replace(changed, memory=None) if no_memory else changed
 
 
 def _show_errors(errors: Mapping[str, float], *, of_each: bool) -> None:

@@ -19,6 +19,7 @@ from heed.cli.command import (
     command,
     naming_flags,
     options,
+    read_overrides,
 )
 from heed.cli.models import find_model
 from heed.cli.serve_keys import keys as keys_group
@@ -200,14 +201,14 @@ def read_settings(
         ctx: click's context, which knows the flags that came from the environment.
         models: folders or names.
         config: a TOML file.
-        overrides: each of the form `section.key=value`.
+        overrides: each of the form `section.key=value`; the last of two for one setting holds.
         flags: the other flags, by the names of their parameters.
 
     Raises:
         ConfigError: names every setting that is unknown or wrong.
         UsageError: no model is named, and not exactly one is installed.
     """
-    from heed.config import build_config, parse_override, read_toml
+    from heed.config import build_config, read_toml
     from heed.serve.settings import ServeSettings
 
     values: dict[str, Any] = read_toml(config) if config else {}
@@ -220,7 +221,8 @@ def read_settings(
     }
     # The later ones override the earlier ones: the environment, then the command line.
     later = [*_from_environment(values), *(one for one in given.items() if one[0] not in typed)]
-    later += [*map(parse_override, overrides), *(one for one in given.items() if one[0] in typed)]
+    later += read_overrides(overrides, ctx.obj.say)
+    later += [one for one in given.items() if one[0] in typed]
     for name, value in later:
         _put(values, name, value)
         from_file.discard(name)

@@ -12,6 +12,8 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 terminal or of an SSH connection. Under nohup the last one is ignored, and stays so."""
 
 STOPPING = "stopping …"
+ENDING = "stopping after this step, once it is saved …"
+AGAIN = "A second {name} ends heed at once, without saving."
 STOPPED = "Stopped before training began; nothing was lost. To start again, run the same command."
 
 GRACE_S = 0.3
@@ -61,10 +63,11 @@ def stop_signals(say: Say | None = None) -> Iterator[Stop]:
 
     The end of a terminal sends SIGHUP twice: by its shell, and by the kernel.
 
-    With `say`, a signal ends the process within a second, until `Stop.only_note` is called.
+    With `say`, a signal ends the process within a second, until `Stop.only_note` is called. From
+    then on it prints at once when the command will end.
 
     Args:
-        say: prints a message; None = signals are only recorded.
+        say: prints a message, in any thread; None = signals are only recorded.
 
     Raises:
         Stopped: a signal came that ends the process.
@@ -92,9 +95,17 @@ def stop_signals(say: Say | None = None) -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
+def _ending(number: int) -> list[str]:
+    """What the command does after a signal that is only recorded, in words."""
+    if number == signal.SIGHUP:  # the second one is ignored
+        return [ENDING]
+    name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+    return [ENDING, AGAIN.format(name=name)]
+
+
 @contextmanager
 def _ended_in_time(stop: Stop) -> Iterator[None]:
-    """Let a second thread end the process if the main thread does not.
+    """Let a second thread answer signals, and end the process if the main thread does not.
 
     Python runs a signal handler only in the main thread, and only between two bytecode
     instructions. Learning the vocabulary is one call into C++ that can take minutes. Ending is safe
@@ -109,7 +120,9 @@ def _ended_in_time(stop: Stop) -> Iterator[None]:
 
     def watch() -> None:
         while number := int.from_bytes(os.read(reader, 1)):  # empty when the pipe is closed
-            if number in STOP_SIGNALS and stop.is_at_once:
+            if number in STOP_SIGNALS and not stop.is_at_once:
+                stop.tell(*_ending(number))
+            elif number in STOP_SIGNALS:
                 stop.tell(STOPPING)
                 if not is_over.wait(GRACE_S) and stop.is_at_once:
                     stop.tell(STOPPED)

@@ -23,6 +23,7 @@ from heed.cli.command import (
     command,
     naming_flags,
     options,
+    read_overrides,
 )
 from heed.cli.corpus import OWN_FLAGS, CorpusFlags, corpus_from, text_from
 from heed.cli.models import find_model
@@ -182,6 +183,9 @@ def train(
 
     In a folder, files named dev… or val… choose the best model, and files named test… are ignored.
 
+    A flag overrides SECTION.KEY=VALUE, which overrides the file of --config. Of two values for one
+    SECTION.KEY the last holds, with a remark.
+
     The corpus - is TSV from standard input. After any interruption, the same command continues at
     the next batch. RUN becomes a model folder; it can translate even before training ends.
     """
@@ -189,7 +193,8 @@ def train(
         settings["parent"] = str(find_model(settings["parent"]))
     overrides = [text for text in arguments if OVERRIDE.fullmatch(text)]
     _require_override_or_file(arguments)
-    asked = settings_from(config, settings, overrides, from_environment=_flags_from_environment())
+    weak = _flags_from_environment()
+    asked = settings_from(config, settings, overrides, from_environment=weak, say=session.say)
     if texts.mono_src or texts.mono_tgt:
         # Back-translation needs a model for the opposite direction.
         asked = asked.over({"data": {"both_directions": True}})
@@ -265,11 +270,13 @@ def start(
     use_tensorboard: bool = False,
     *,
     at_end: Callable[[Path], object] = lambda out: None,
+    given_s: float | None = None,
 ) -> tuple["Outcome", int | None]:
     """Run training with a display; the first signal pauses it, the second one ends it at once.
 
     Before the first step there is nothing to save, so the first signal ends the process. `at_end`
-    is called with the folder of a run that has ended, while it is locked.
+    is called with the folder of a run that has ended, while it is locked. `given_s` is the time
+    limit as the user gave it, if `asked` has only the rest of it.
 
     Returns:
         The outcome, and the signal that stopped the run or None.
@@ -300,6 +307,7 @@ def start(
                 before_step=stop.only_note,
                 at_end=at_end,
                 started_at=session.started_at,
+                given_s=given_s,
             )
         finally:
             if not session.is_quiet:
@@ -341,6 +349,7 @@ def settings_from(
     overrides: list[str],
     *,
     from_environment: Collection[str] = (),
+    say: Callable[[str], None] = lambda message: None,
 ) -> "Asked":
     """All settings given by the user; a later value overrides an earlier one.
 
@@ -351,12 +360,13 @@ def settings_from(
         flags: the flags in `SETTINGS`; None = not given.
         overrides: of the form `section.key=value`.
         from_environment: flags whose values come from the environment.
+        say: prints a remark.
 
     Raises:
         ConfigError: the file is missing, is not TOML or has a value where a section belongs, or
             an override is malformed.
     """
-    from heed.config import parse_override, read_toml
+    from heed.config import read_toml
     from heed.train.recipe.asked import Asked
     from heed.train.recipe.recipe import resolve
 
@@ -367,7 +377,7 @@ def settings_from(
     given = [name for name in SETTINGS if flags.get(name) is not None]
     weak = [(SETTINGS[name], flags[name]) for name in given if name in from_environment]
     strong = [(SETTINGS[name], flags[name]) for name in given if name not in from_environment]
-    for setting, value in [*weak, *map(parse_override, overrides), *strong]:
+    for setting, value in [*weak, *read_overrides(overrides, say), *strong]:
         asked = asked.plus(setting, value)
     return asked
 

@@ -412,9 +412,12 @@ def _noted(
         if number in replaced:
             replaced.remove(number)
             result = replace(result, status="replaced_bytes")
-        if result.status in counts:
+        kinds = {doubt.kind for doubt in result.doubts}
+        # A line in parts has the status `split`, even if one of them was cut off.
+        counts["max_length"] += "max_length" in kinds
+        if result.status in ("split", "replaced_bytes"):
             counts[result.status] += 1
-        if any(doubt.kind.startswith("glossary_") for doubt in result.doubts):
+        if any(kind.startswith("glossary_") for kind in kinds):
             of_terms.append(result)
         yield result
     note_terms(session, of_terms)

@@ -37,6 +37,14 @@ class Pairs(Protocol):
         ...
 
 
+class Swapped:
+    """Pairs with source and target swapped."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self.src_lengths, self.tgt_lengths = pairs.tgt_lengths, pairs.src_lengths
+        self.src, self.tgt = pairs.tgt, pairs.src
+
+
 class Links(NamedTuple):
     """The links in some sentence pairs.
 

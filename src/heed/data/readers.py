@@ -26,6 +26,8 @@ TABLES = (".tsv", ".tab", ".csv")
 """Suffixes of tables."""
 BILINGUAL = (*TABLES, ".tmx")
 """Suffixes of files that hold both languages."""
+_DECLARED = re.compile(r'"?sep=([^\w\s"]|\t)"?', re.IGNORECASE)
+"""A first line that says which sign is the delimiter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,8 @@ def read_table(
 ) -> Iterator[Pair]:
     """Pairs from a table: `.tsv` (tabs, quotes mean nothing) or `.csv` (RFC 4180 quotes).
 
-    The delimiter of a `.csv`, a comma, `;` or a tab, is detected. `columns` names the columns of
+    The delimiter of a `.csv`, a comma, `;` or a tab, is detected, unless a first line such as
+    `sep=;` says which sign it is, as Excel writes and reads. `columns` names the columns of
     the sentences. Else, if the first row names them (`en`, `de`; `English`, `German`; or `source`,
     `target`), it is a header. Else they are the only two that hold text: in Tatoeba's "id,
     sentence, id, sentence" the second and the fourth.
@@ -227,15 +230,16 @@ def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
         for number, line in enumerate(read_lines(path), start=1):
             yield number, line.split("\t")
         return
-    delimiter = csv_delimiter(islice(read_lines(path), N_FIRST))
+    delimiter, n_before = _delimiter(path)
     # The csv module also takes `a, "b"` as cells, with the blank and the quotes as text.
-    cell = rf"""(?:"[^"]*+(?:""[^"]*+)*+"|[^"{delimiter}\n]*+)"""
-    valid_row = re.compile(rf"{cell}(?:{delimiter}{cell})*+\n")
+    sign = re.escape(delimiter)
+    cell = rf"""(?:"[^"]*+(?:""[^"]*+)*+"|[^"{sign}\n]*+)"""
+    valid_row = re.compile(rf"{cell}(?:{sign}{cell})*+\n")
     record: list[str] = []  # the lines of the row being read
 
     def lines() -> Iterator[str]:
         n_chars = 0
-        for line in read_lines(path):
+        for line in islice(read_lines(path), n_before, None):
             n_chars = (n_chars if record else 0) + len(line) + 1
             if n_chars > MAX_LINE_BYTES:
                 raise DataError(
@@ -247,7 +251,7 @@ def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
             yield record[-1]
 
     reader = csv.reader(lines(), delimiter=delimiter, strict=True)
-    number = 1
+    number = 1 + n_before
     while True:
         # The limit applies to the whole process, so it is set for this row only.
         usual_limit = csv.field_size_limit(MAX_LINE_BYTES)
@@ -263,13 +267,22 @@ def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
         if '"' in text and not valid_row.fullmatch(text):
             raise DataError(
                 f"{path} line {number}: not valid CSV: a quote stands inside a cell that does not "
-                f"begin with one. Begin quoted cells right after the {CSV_DELIMITERS[delimiter]}, "
+                "begin with one. Begin quoted cells right after the "
+                f"{CSV_DELIMITERS.get(delimiter, delimiter)}, "
                 'and write a quote inside them twice (""); or save the table as .tsv, where quotes '
                 "mean nothing."
             )
         yield number, row
         number += len(record)
         record.clear()
+
+
+def _delimiter(path: str | Path) -> tuple[str, int]:
+    """The delimiter of a `.csv`, and the number of lines before its first row."""
+    first = list(islice(read_lines(path), N_FIRST))
+    if first and (declared := _DECLARED.fullmatch(first[0])):
+        return declared[1], 1
+    return csv_delimiter(first), 0
 
 
 def read_tmx(path: str | Path, source_lang: str, target_lang: str) -> Iterator[Pair]:

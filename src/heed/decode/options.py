@@ -101,6 +101,10 @@ class DecodeOptions:
         object.__setattr__(self, "suppress", tuple(self.suppress))  # a file gives a list
         self._check_together()
 
+    def source_limit(self, src_len: int) -> int:
+        """The limit that depends on the source, from 1."""
+        return max(1, int(self.max_length_factor * src_len + self.max_length_offset))
+
     def _check_together(self) -> None:
         if self.min_length >= self.max_length:
             raise ConfigError(

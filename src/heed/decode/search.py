@@ -177,8 +177,8 @@ def _limits(
                 f"The forced prefix of sentence {place + 1} must be shorter than {limit} ({most}), "
                 f"but has {len(prefix)} tokens. Shorten it{remedy}."
             )
-    own = (options.max_length_factor * src_lengths + options.max_length_offset).astype(np.int64)
-    limits: Ids = np.maximum(own, 1) + [len(prefix) for prefix in prefixes]
+    own = np.array([options.source_limit(length) for length in src_lengths.tolist()])
+    limits: Ids = own + [len(prefix) for prefix in prefixes]
     if phrases is not None:
         limits += [each.n_ids if each else 0 for each in phrases]
     if guides:

@@ -26,6 +26,7 @@ from heed.serve.operating import look_at
 from heed.serve.page import files as page
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
+from heed.serve.settings import origin_in_ascii
 from heed.serve.shapes.deepl import Usage
 from heed.serve.shapes.endpoint import (
     CLIENT_CLOSED_REQUEST,
@@ -138,7 +139,7 @@ def _with_origins(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
         return app
     return CORSMiddleware(
         app,
-        allow_origins=origins,
+        allow_origins=[origin_in_ascii(origin) for origin in origins],
         allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
         allow_headers=("Authorization", "Content-Type", "X-API-Key", "X-Request-Id", TIMEOUT),
         expose_headers=(

@@ -111,8 +111,12 @@ def _why_not(error: OSError, listen: Listen, port: int) -> str:
 
 
 def url_of(listen: Listen, listener: socket.socket) -> str:
-    """The URL for users, such as `http://127.0.0.1:5000`."""
+    """The URL for users, such as `http://127.0.0.1:5000`.
+
+    For all addresses of this machine it has the machine's name.
+    """
     host, port = listener.getsockname()[:2]
+    host = socket.gethostname() if host in ("0.0.0.0", "::") else host
     host = f"[{host}]" if ":" in host else host
     return f"{'https' if listen.certificate else 'http'}://{host}:{port}"
 

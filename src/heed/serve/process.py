@@ -26,6 +26,7 @@ from heed.serve.operating import look_at
 from heed.serve.request import Request
 from heed.serve.service import Service
 from heed.serve.settings import Listen, ServeSettings
+from heed.serve.shapes.downloads import forget_files
 from heed.serve.watch.condition import Condition
 from heed.serve.watch.figures import Figures
 from heed.serve.watch.signals import REPEATED_S, STOP_SIGNALS
@@ -122,6 +123,7 @@ class _Process:
             await asyncio.sleep(0)
         self._take_signals(parent)
         sweeping = asyncio.create_task(self._sweep())
+        forgetting = asyncio.create_task(forget_files(self.settings.store))
         warming = asyncio.create_task(warm_up(self.service))
         await asyncio.wait((serving, warming), return_when=asyncio.FIRST_COMPLETED)
         if warming.done():
@@ -131,6 +133,7 @@ class _Process:
             _calm_collector()
         await serving
         sweeping.cancel()
+        forgetting.cancel()
         warming.cancel()
         return self._exit_code()
 

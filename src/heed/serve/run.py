@@ -102,7 +102,7 @@ def serve(
     sockets = open_sockets(settings.listen)
     url = url_of(settings.listen, sockets[0])
     if on_ready is None:
-        for line in introduction(routes, url):
+        for line in introduction(routes, url, needs_key=settings.needs_keys):
             say(line)
     is_ready = partial(_ready, say) if on_ready is None else partial(on_ready, url)
     if settings.listen.processes == 1:
@@ -155,15 +155,17 @@ def run_one(
     )
 
 
-def introduction(routes: Sequence[Route], url: str) -> list[str]:
+def introduction(routes: Sequence[Route], url: str, *, needs_key: bool) -> list[str]:
     """The first lines to print: the address, the models with their directions, and an example."""
     directions: dict[str, list[str]] = {}
     for route in routes:
         directions.setdefault(route.model, []).append(f"{route.source} → {route.target}")
     first = routes[0]
     question = f'{{"q": "Hello", "source": "{first.source}", "target": "{first.target}"}}'
+    key = " -H 'Authorization: Bearer KEY'" if needs_key else ""
     return [
         f"heed: {url}",
         *(f"  {model}: {', '.join(each)}" for model, each in directions.items()),
-        f"  try: curl {url}/translate --json '{question}'",
+        *(["  requests need a key: heed serve keys add NAME"] if needs_key else ()),
+        f"  try: curl {url}/translate{key} --json '{question}'",
     ]

@@ -6,6 +6,7 @@ The formats of requests and responses are in `shapes/`, batches in `work/schedul
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import TypeVar
@@ -32,12 +33,16 @@ from heed.serve.work.scheduler import Scheduler
 from heed.serve.work.translating import InWork, Translating, call_of
 from heed.serve.work.versions import Opened
 from heed.text.protected import Rules
+from heed.text.protection.expressions import TimeLimit
 from heed.translate.lines import Line
 from heed.translate.result import Alignment, Continuation, NextToken, PairScore
 from heed.translate.translator import Translator
 
 PATTERN_CHARS = 10_000
 """Checking a regular expression, and searching a text for it, may take a second."""
+
+PATTERNS_S = 5.0
+"""Time that the regular expressions of a request may take for all of its texts and pairs."""
 
 PAIR_CHARS = 1000
 """Reading a remembered pair takes about as long as this many characters of text."""
@@ -413,13 +418,10 @@ def _groups(
     Args:
         texts: of the request.
         request: with the rules for protected spans.
-        check: called before each rule is read; raises an error if no client waits.
+        check: as in `_rules`.
     """
     groups: dict[tuple[str, bool], dict[int, Line]] = {}
-    for wish in request.protect or ():
-        check()
-        Rules.of([wish])  # an expression is compiled once, and kept
-    rules = None if request.protect is None else Rules.of(request.protect)
+    rules = None if request.protect is None else _rules(request.protect, check)
     for index, text in enumerate(texts):
         if (route := text.source.route) is None:
             continue
@@ -438,3 +440,21 @@ def _groups(
                 glossary=text.glossary,
             )
     return groups
+
+
+def _rules(wishes: Sequence[str], check: Callable[[], None]) -> Rules:
+    """Rules for protected spans, with a limit on the time of a client's expressions.
+
+    Args:
+        wishes: of the client.
+        check: called before each wish is read; raises an error if no client waits.
+
+    Raises:
+        ConfigError: an expression is invalid, or they take too long.
+    """
+    limit = TimeLimit(PATTERNS_S)
+    for wish in wishes:
+        check()
+        with limit.counted():
+            Rules.of([wish])  # an expression is compiled once, and kept
+    return replace(Rules.of(wishes), limit=limit)

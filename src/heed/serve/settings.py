@@ -4,6 +4,7 @@ The command line overrides them (`cli/serve.py`).
 """
 
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from typing import Annotated, Literal
@@ -16,9 +17,28 @@ ORIGIN = re.compile(r"(https?|[a-z-]+-extension)://[^/*\s?#]+")
 """The origin of a web page or a browser extension, as browsers write it in the header Origin."""
 
 HOST = re.compile(r"[\w-]+(\.[\w-]+)*", re.ASCII)
-"""A host name."""
+"""A host name, in ASCII."""
 
 Port = Annotated[int, Range(0, 65535, "Use 5000; 0 takes a free one.")]
+
+
+def host_in_ascii(name: str) -> str:
+    """A host name as browsers send it: in lower case, `xn--…` for labels in other letters."""
+    # Python's codec `idna` follows the standard of 2003, which reads ß as ss. Browsers do not.
+    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", name).lower())
+    return ".".join(
+        label if label.isascii() else f"xn--{label.encode('punycode').decode()}"
+        for label in folded.split(".")
+    )
+
+
+def origin_in_ascii(origin: str) -> str:
+    """An origin as browsers send it."""
+    scheme, sign, rest = origin.partition("://")
+    if scheme not in ("http", "https"):
+        return origin
+    name, *port = rest.split(":", 1)
+    return scheme + sign + ":".join((host_in_ascii(name), *port))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +173,7 @@ class Store:
     Attributes:
         folder: folder for the data; empty = `serve` in heed's home folder.
         glossaries: maximum number of glossaries; 0 = none can be created.
+        glossaries_per_key: maximum number of glossaries of one key.
         glossary_terms: maximum number of terms in a glossary.
         suggestions: maximum number of suggestions by `/suggest`; 0 = they are refused.
         files: maximum number of translated files to fetch, the oldest are deleted; 0 = no files.
@@ -161,6 +182,7 @@ class Store:
 
     folder: str = ""
     glossaries: Annotated[int, Range(0, 1 << 20)] = 1000
+    glossaries_per_key: Annotated[int, Range(0, 1 << 20)] = 100
     glossary_terms: Annotated[int, Range(1, 1 << 20)] = 10_000
     suggestions: Annotated[int, Range(0, 1 << 30)] = 0
     files: Annotated[int, Range(0, 1 << 20)] = 100
@@ -181,9 +203,10 @@ class Access:
         per_minute: texts per minute from one address without a key; 0 = no limit.
         burst: texts that an address or a key may send at once, as a share of its minute.
         origins: web pages that may call the server from a browser, such as https://example.org.
-        hosts: public names under which the server answers, such as example.org; addresses, names
-            without a dot and private ones are always answered. Empty = any name, but none if only
-            programs on this machine can connect, without keys and without a trusted proxy.
+        hosts: public names under which the server answers, such as example.org or größe.example;
+            addresses, names without a dot and private ones are always answered. Empty = any name,
+            but none if only programs on this machine can connect, without keys and without a
+            trusted proxy.
     """
 
     keys: Literal["auto", "on", "off"] = "auto"
@@ -202,7 +225,7 @@ class Access:
                     f"and without *, but one is {origin!r}."
                 )
         for host in self.hosts:
-            if not HOST.fullmatch(host):
+            if not HOST.fullmatch(host_in_ascii(host)):
                 raise ConfigError(
                     "access.hosts must be names like example.org, without https:// and without a "
                     f"port, but one is {host!r}."

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from heed.text.letter_case import lower, upper
+from heed.text.protection.pattern import MARKS
 
 MIN_WORDS = 2
 MIN_LETTERS = 6
@@ -14,7 +15,7 @@ MIN_LETTERS = 6
 
 Place = tuple[int, int]
 
-_WORD = re.compile(r"[^\W\d_]{2,}")
+_WORD = re.compile(rf"[^\W\d_][{MARKS}]*+[^\W\d_](?:[^\W\d_]|[{MARKS}])*+")
 _GAP = re.compile(r"\A|\W+")
 _SENTENCE_END = re.compile(r"[.!?…]\s")
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, lru_cache
-from itertools import groupby, islice
+from itertools import islice
 from os import PathLike
 from typing import Any
 
@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from heed.disk.files import strict_json
 from heed.errors import FormatError
-from heed.text.protection.pattern import MARKS
+from heed.text.protection.pattern import MARKS, SOLID_MARKS, WORD
+from heed.text.scripts import SOLID as SOLID_CHARACTERS
 from heed.text.scripts import main_script, script_of
 from heed.text.spans import overlaps
 from heed.text.typos import (
@@ -55,9 +56,18 @@ _N_COMPARED = 1_000
 _N_CASED = 200_000
 _N_RARE = 1_000
 _AT_HAND = 1 << 14
-_WORD = re.compile(r"[^\W\d_]+")
-_MARKED = rf"(?:[^\W\d_][{MARKS}]*)+"
-_NAME = re.compile(f"{_MARKED}(?:-{_MARKED})*")
+
+
+def _words(marks: str) -> re.Pattern[str]:
+    """Runs of letters with the marks after them; those of scripts without blanks are apart."""
+    # Possessive: a very long word takes no more memory.
+    usual = rf"(?:[^\W\d_{SOLID_CHARACTERS}]++{marks})++"
+    return re.compile(rf"{usual}|(?:(?:(?=[{SOLID_CHARACTERS}])[^\W\d_])++{marks})++")
+
+
+_WORD, _BARE_WORD = _words(f"[{MARKS}{SOLID_MARKS}]*+"), _words("")
+_ASCII_WORD = re.compile("[A-Za-z]+")
+_NAME = re.compile(f"{WORD}(?:-{WORD})*")
 _BEGINS = re.compile(r"(?:^|[.!?…:;。！？]\s*)[\s\"'“”„«»‘’(\[¿¡]*$")
 _INNER_CAPITAL = re.compile(r"(?<=.)[^\W\d_a-zäöüß]")
 SOLID = frozenset(("han", "kana", "thai"))
@@ -87,6 +97,8 @@ class KnownWords:
         scripts: scripts of the sources, as `scripts.main_script` calls them, without rare ones.
         begins_large: whether most sources begin with a capital.
         limits: the conditions for correcting a misspelled word; None = no corrections.
+        has_marks: whether combining marks are parts of words; in models of earlier versions they
+            end words.
     """
 
     hashes: NDArray[np.uint32]
@@ -98,6 +110,7 @@ class KnownWords:
     scripts: tuple[str, ...]
     begins_large: bool
     limits: Limits | None
+    has_marks: bool = True
 
     @classmethod
     def learn(cls, pairs: Pairs) -> "KnownWords":
@@ -133,8 +146,14 @@ class KnownWords:
 
     def has_seen_all(self, text: str) -> bool:
         """Whether each word of a text was seen, even if only once; takes a microsecond or two."""
-        # Words of scripts without blanks were counted apart, so no run of both kinds was seen.
-        return min(map(self._places, _WORD.findall(text)), default=0) >= 0
+        return min(map(self._places, self._pattern(text).findall(text)), default=0) >= 0
+
+    def word_places(self, text: str) -> Iterator[Place]:
+        """The places of the words of a text, as those that are known were counted."""
+        return (match.span() for match in self._pattern(text).finditer(text))
+
+    def _pattern(self, text: str) -> re.Pattern[str]:
+        return _pattern(text, has_marks=self.has_marks)
 
     @cached_property
     def _places(self) -> Callable[[str], int]:
@@ -205,13 +224,13 @@ class KnownWords:
                 yield start, end
 
     def _has_part(self, word: str) -> bool:
-        """Whether the word, or a part of it between hyphens or marks, is known."""
-        return any(part in self for part in _WORD.findall(word))
+        """Whether the word, or a part of it between hyphens, is known."""
+        return any(part in self for part in self._pattern(word).findall(word))
 
     def _of_other_scripts(self, text: str) -> Iterator[Place]:
         """Stretches of unknown words in other scripts, with the text between them."""
         begin = end = -1
-        for first, last in word_places(text):
+        for first, last in self.word_places(text):
             word = text[first:last]
             if not self._is_own(script_of(word[0])) and word not in self:
                 begin = first if begin < 0 else begin
@@ -241,6 +260,7 @@ class KnownWords:
             "scripts": self.scripts,
             "begins_large": self.begins_large,
             "limits": self.limits and asdict(self.limits),
+            "has_marks": self.has_marks,
         }
         arrays = [getattr(self, name).astype(kind).tobytes() for name, kind in _ARRAYS.items()]
         return b"".join([json.dumps(facts).encode(), b"\n", *arrays])
@@ -265,6 +285,7 @@ class KnownWords:
                 scripts=tuple(map(str, facts["scripts"])),
                 begins_large=bool(facts["begins_large"]),
                 limits=limits and Limits(int(limits["least"]), int(limits["ratio"])),
+                has_marks=bool(facts.get("has_marks")),
             )
         except (ValueError, KeyError, TypeError, RecursionError):
             raise FormatError(f"{where} is not in heed's format for known words.") from None
@@ -304,7 +325,7 @@ class _Counts:
 
     def add(self, text: str) -> None:
         """Count the words of a source."""
-        places = list(word_places(text))
+        places = [match.span() for match in _pattern(text, has_marks=True).finditer(text)]
         words = [text[start:end] for start, end in places]
         self.words.update([word.casefold() for word in words])
         self.scripts[main_script(text)] += 1
@@ -395,17 +416,11 @@ def begins_sentence(text: str, start: int) -> bool:
     return _BEGINS.search(text, max(0, start - 12), start) is not None
 
 
-def word_places(text: str) -> Iterator[Place]:
-    """Runs of letters; those of scripts without blanks are separated from others."""
-    for match in _WORD.finditer(text):
-        if match[0].isascii():
-            yield match.span()
-            continue
-        start = match.start()
-        for _, letters in groupby(match[0], lambda c: script_of(c) in SOLID):
-            end = start + sum(1 for _ in letters)
-            yield start, end
-            start = end
+def _pattern(text: str, *, has_marks: bool) -> re.Pattern[str]:
+    """The expression whose matches are the words of a text."""
+    if text.isascii():
+        return _ASCII_WORD  # the same, but faster
+    return _WORD if has_marks else _BARE_WORD
 
 
 def _after_marks(text: str, end: int) -> int:

@@ -69,14 +69,14 @@ def find_spans(text: str, rules: Rules) -> list[Span]:
     """The protected spans of a text: disjoint, in order, pairs well nested.
 
     The time is proportional to the length of the text, except for the user's expressions, which are
-    limited to a second.
+    limited to a second each, and to the time of `rules.limit` together.
 
     Args:
         text: one line, normalized or not.
         rules: the rules that find spans.
 
     Raises:
-        ConfigError: an expression of the user takes too long for this text.
+        ConfigError: the user's expressions take too long.
     """
     spans: list[Span] = []
     if (rules.names or rules.is_within_icu) and (
@@ -195,7 +195,7 @@ def _of_user(text: str, rules: Rules) -> list[Span]:
     """The spans that the user's terms and expressions find; earlier expressions win."""
     claims = _Claims(text)
     for pattern in rules.patterns:
-        for start, end in find_matches(pattern, text):
+        for start, end in find_matches(pattern, text, rules.limit):
             claims.add(start, end, "regex")
     if rules.terms:
         for start, end in rules.terms.find(text):

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from heed.text.capitals import in_small_letters
-from heed.text.known import SOLID, KnownWords, Place, begins_sentence, word_places
-from heed.text.scripts import script_of
+from heed.text.known import KnownWords, Place, begins_sentence
+from heed.text.scripts import is_solid
 from heed.text.spans import overlaps
 from heed.text.typos import is_plain, stands_alone
 
@@ -56,7 +56,7 @@ def corrections(known: KnownWords, text: str, taken: Sequence[Place]) -> list[Co
     """
     if known.limits is None or known.has_seen_all(text):
         return []
-    places = list(word_places(text))
+    places = list(known.word_places(text))
     unknown = [
         (start, end)
         for start, end in places
@@ -69,7 +69,7 @@ def corrections(known: KnownWords, text: str, taken: Sequence[Place]) -> list[Co
     found = []
     for start, end in unknown:
         word = text[start:end]
-        if not is_plain(word) or script_of(word[0]) in SOLID:
+        if not is_plain(word) or is_solid(word[0]):
             continue
         if not stands_alone(text, *_with_tags(text, start, end, taken)):
             continue
@@ -112,7 +112,7 @@ def in_usual_case(known: KnownWords, text: str, taken: Sequence[Place]) -> str |
         small = in_small_letters(text, taken) if known.begins_large else None
         return small and with_usual_capitals(known, small, taken)
     n_words, is_title = 0, False
-    for start, end in word_places(text):
+    for start, end in known.word_places(text):
         if overlaps(taken, start, end):
             continue
         if text[start].islower():
@@ -136,7 +136,7 @@ def is_small(known: KnownWords, word: str) -> bool:
 def with_usual_capitals(known: KnownWords, text: str, taken: Sequence[Place]) -> str:
     """A lowercase text with the usual capitals of its words."""
     letters = list(text)
-    for start, end in word_places(text):
+    for start, end in known.word_places(text):
         if overlaps(taken, start, end):
             continue
         place = known.place_of(text[start:end])

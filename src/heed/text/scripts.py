@@ -3,6 +3,7 @@
 `disturb.py` and `invent.py` use the letters and keys. Not here: the language of a text.
 """
 
+import re
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
@@ -151,6 +152,20 @@ def neighbors(layout: str) -> dict[str, str]:
                 near += other[place : place + 1]
             beside[key] = near
     return beside
+
+
+SOLID = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff"
+    "\uff66-\uff9f\U00020000-\U0003ffff"
+)
+"""Characters of scripts without blanks between words, for a regular expression."""
+
+_SOLID_CHARACTER = re.compile(f"[{SOLID}]")
+
+
+def is_solid(character: str) -> bool:
+    """Whether the script of a character has no blanks between words."""
+    return _SOLID_CHARACTER.fullmatch(character) is not None
 
 
 SOLID_SCRIPTS = ("CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "FULLWIDTH", "THAI", "LAO", "KHMER")

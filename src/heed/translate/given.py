@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heed.decode.batching import batches, padded
 from heed.decode.score import score_pairs
@@ -11,6 +11,7 @@ from heed.text.capitals import in_capitals, in_small_letters, is_in_capitals
 from heed.text.letter_case import upper
 from heed.text.normalize import normalize
 from heed.text.protected import find_spans
+from heed.text.protection.pattern import WORD
 from heed.text.shared import marks_of, shared_spans
 from heed.text.slots import encode_with
 from heed.text.spans import overlaps
@@ -21,7 +22,7 @@ from heed.translate.protect import tokens_in_capitals
 from heed.translate.result import PairScore, Translation
 from heed.translate.whole import read_pair, read_whole, shown_pieces, written_pieces
 
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(WORD)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +45,7 @@ class GivenPair:
 def read_as_translated(reader: LineReader, src: str, tgt: str, tag: list[int]) -> GivenPair:
     """A pair as a search reads its source and writes its target, so that scores are the same.
 
-    In a translation in capitals, the case of the words is guessed.
+    If both are in capitals, the case of the words of the translation is guessed.
 
     Args:
         reader: turns lines into ids.
@@ -65,7 +66,9 @@ def read_as_translated(reader: LineReader, src: str, tgt: str, tag: list[int]) -
 
 
 def _read_capitals(reader: LineReader, src: str, tgt: str, tag: list[int]) -> GivenPair | None:
-    """A pair in capitals as a search reads and writes it, in small letters; None if it is not one.
+    """A pair whose source is in capitals as a search reads it, in small letters; else None.
+
+    A translation in capitals is read in small letters, too.
 
     Args:
         reader: turns lines into ids.
@@ -82,10 +85,12 @@ def _read_capitals(reader: LineReader, src: str, tgt: str, tag: list[int]) -> Gi
         return None
     marks, source = given_marks(tgt, chunk.source)
     places = [(start, end) for start, end, _ in marks]
-    if in_capitals(tgt, places)[0] != tgt:
-        return None
-    ids, end = encode_with(vocab, _in_usual_case(tgt, places, vocab), marks), [vocab.eos_id]
-    pieces = tokens_in_capitals(source, written_pieces(vocab, ids, source))
+    is_large = in_capitals(tgt, places)[0] == tgt
+    written = _in_usual_case(tgt, places, vocab) if is_large else tgt
+    ids, end = encode_with(vocab, written, marks), [vocab.eos_id]
+    pieces = written_pieces(vocab, ids, source)
+    if is_large:
+        pieces = tokens_in_capitals({span.text for span in source.spans}, pieces)
     return GivenPair(
         src_ids=chunk.src_ids,
         tgt_ids=[*ids, *end],
@@ -138,7 +143,9 @@ def read_letters(reader: LineReader, src: str, tgt: str, tag: list[int]) -> Give
 def read_with_slots(reader: LineReader, src: str, tgt: str, tag: list[int]) -> GivenPair:
     """A pair with slots for the spans that both sides have, as in training.
 
-    A model with slots has hardly seen such spans spelled out.
+    A model with slots has hardly seen such spans spelled out. The source is read in usual case and
+    without typing errors, as for translation; in a translation in capitals, the case of the words
+    is guessed.
 
     Args:
         reader: turns lines into ids.
@@ -148,12 +155,26 @@ def read_with_slots(reader: LineReader, src: str, tgt: str, tag: list[int]) -> G
     """
     if found := _read_capitals(reader, src, tgt, tag):
         return found
+    tgt, vocab = normalize(tgt), reader.tgt_vocab
+    places = [(span.start, span.end) for span in find_spans(tgt, reader.rules)]
+    if is_in_capitals(tgt, places):
+        small = _in_usual_case(tgt, places, vocab)
+        if len(vocab.encode(small)) < len(vocab.encode(tgt)):
+            found = _read_shared(reader, src, small, tag)
+            *tokens, end = found.tokens
+            tokens = tokens_in_capitals({tgt[start:stop] for start, stop in places}, tokens)
+            return replace(found, tokens=[*tokens, end])
+    return _read_shared(reader, src, tgt, tag)
+
+
+def _read_shared(reader: LineReader, src: str, tgt: str, tag: list[int]) -> GivenPair:
+    """A pair with slots for the spans that both sides have; arguments as in `read_with_slots`."""
     vocabs = reader.src_vocab, reader.tgt_vocab
-    texts = normalize(src), normalize(tgt)
+    texts = reader.cutter(tag, reader.rules).as_read(normalize(src)), normalize(tgt)
     slots = [vocab.slots for vocab in vocabs if vocab.slots is not None]
     shared = shared_spans(*texts, reader.rules) if len(slots) == len(vocabs) else []
     if not shared:
-        return read_letters(reader, src, tgt, tag)
+        return read_letters(reader, *texts, tag)
     ids, tokens = [], []
     for side, vocab, text in zip((0, 1), vocabs, texts, strict=True):
         marks = marks_of(shared, slots[side])[side]

@@ -82,8 +82,13 @@ class Chunk:
 
     @property
     def is_remembered(self) -> bool:
-        """Whether its guide is a translation of the same source, which is not to be replaced."""
-        return self.guide is not None and self.guide.bonus == SAME_BONUS
+        """Whether its guide is a translation of the same source, which is not to be replaced.
+
+        A prefix that leaves the guide makes another translation.
+        """
+        if self.guide is None or self.guide.bonus != SAME_BONUS:
+            return False
+        return self.guide.ids[: len(self.prefix)] == tuple(self.prefix)
 
     @property
     def slots(self) -> list[Slot]:
@@ -188,6 +193,15 @@ class PartCutter:
         if self.memories:
             found = [self._guided(chunk) for chunk in found]
         return [replace(found[0], corrected=corrected), *found[1:]] if corrected else found
+
+    def as_read(self, text: str) -> str:
+        """A text that is not in capitals as it is read: in usual case, without typing errors.
+
+        Args:
+            text: normalized.
+        """
+        spans = find_spans(text, self.rules)
+        return self._corrected(self._as_usual(text, spans), spans)[0]
 
     def _guided(self, chunk: Chunk) -> Chunk:
         """The part with the translation of the most similar source, if there is one."""

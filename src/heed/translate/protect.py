@@ -6,7 +6,7 @@ enclose the same content. `tape.py` finds places; `source.py` makes the model's 
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -214,7 +214,9 @@ def restore(draft: Draft, links: Links | None, *, is_aligned: bool) -> Restored:
     missing = tape.missing
     if missing and links is not None:
         starts = [start for start, _ in links.src]
-        tape.place_missing(links, [_words_from(starts, span.read) for span in source.spans])
+        sources = [_words_from(starts, span.read) for span in source.spans]
+        tape.correct_copies(links, sources)
+        tape.place_missing(links, sources)
     tape.space_spans()
     n_removed = _repair(tape, source)
     if n_removed is None or tape.missing:
@@ -443,14 +445,13 @@ def _cased(
     if not source.in_capitals:
         return text, [*tokens], [*kept]
     text, places = in_capitals(text, kept)
-    return text, tokens_in_capitals(source, tokens), places
+    return text, tokens_in_capitals({span.text for span in source.spans}, tokens), places
 
 
-def tokens_in_capitals(source: Source, tokens: Sequence[str]) -> list[str]:
+def tokens_in_capitals(spans: Collection[str], tokens: Sequence[str]) -> list[str]:
     """Pieces of a translation in capitals; spans and the names of bytes stay as they are."""
-    own = {span.text for span in source.spans}
     return [
-        token if is_byte_piece(token) or token.strip(BLANK_SIGN) in own else upper(token)
+        token if is_byte_piece(token) or token.strip(BLANK_SIGN) in spans else upper(token)
         for token in tokens
     ]
 

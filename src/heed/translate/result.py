@@ -58,7 +58,8 @@ class Translation:
             `(n_tokens, n_source_tokens)`; None unless requested.
         alternatives: the next best translations, best first.
         status: `ok`; `empty` for a blank line; `split` when the line was too long and was
-            translated in parts; `max_length` when the search was cut off before `<eos>`;
+            translated in parts, each of which has a doubt `max_length` if it was cut off;
+            `max_length` when the search was cut off before `<eos>`;
             `replaced_bytes` when the input was not valid UTF-8; `unwanted` when the caller ended
             the search.
         doubts: reasons to look at it, see `heed.translate.doubts`.

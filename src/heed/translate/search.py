@@ -20,7 +20,8 @@ from heed.text.vocab import Vocab
 from heed.translate.assembly import UNWANTED, copied, filled, join_halves, with_origin
 from heed.translate.doubts.again import (
     better,
-    halves,
+    fits,
+    halves_of,
     is_beyond_doubt,
     needs_help,
     other_options,
@@ -30,6 +31,7 @@ from heed.translate.empty import search_non_empty
 from heed.translate.inspect import Weights, cross_attention, never_written
 from heed.translate.parts import Chunk
 from heed.translate.protect import Draft, read_draft, with_spans
+from heed.translate.rerank import Reranker, reranking
 from heed.translate.result import Translation
 from heed.translate.term_search import Answer, TermSearch, as_faithful, in_pieces
 from heed.translate.wanted import IsWanted, of_batch, of_equals, of_items
@@ -60,6 +62,7 @@ class Searcher:
         alignment_heads: the heads that are read as an alignment.
         judge: adds doubts to translations; None = no doubts.
         searches_again: search once more for doubtful translations.
+        reranker: ranks hypotheses anew; None = by their scores only.
     """
 
     model: Decodable
@@ -70,6 +73,7 @@ class Searcher:
     alignment_heads: AlignmentHeads | None = None
     judge: Judge | None = None
     searches_again: bool = False
+    reranker: Reranker | None = None
 
     def search(
         self,
@@ -186,6 +190,7 @@ class Searcher:
         is_wanted: IsWanted | None,
     ) -> None:
         """Replace doubtful translations by better ones, if other searches find any."""
+        origins = [*found]
         groups: dict[DecodeOptions, list[int]] = {}
         for place, each in enumerate(found):
             if needs_help(each) and not chunks[place].is_remembered:
@@ -209,21 +214,18 @@ class Searcher:
                 answers[place] += more
             for place, some in answers.items():
                 found[place] = better(found[place], some, "a second search")
-        halved = {
-            place: two
-            for place, each in enumerate(found)
-            if needs_help(each) and (two := halves(chunks[place], self.src_vocab))
-        }
+        halved = halves_of(chunks, found, self.src_vocab)
         parts = [part for two in halved.values() for part in two]
         wanted = of_items(is_wanted, [place for place, two in halved.items() for _ in two])
         own = self._found(parts, options, alignment=alignment, is_wanted=wanted)
         done = self._with_terms(parts, own, options, alignment, wanted)
         joined = {
-            place: [(join_halves(own[n : n + 2]), join_halves(done[n : n + 2]))]
+            place: [(whole, join_halves(done[n : n + 2]))]
             for n, place in zip(range(0, len(parts), 2), halved, strict=True)
+            if fits(whole := join_halves(own[n : n + 2]), chunks[place], options)
         }
         for place, some in self._kept(chunks, found, joined).items():
-            found[place] = better(found[place], some, "its two halves")
+            found[place] = better(found[place], some, "its two halves", origins[place])
 
     def _kept(
         self,
@@ -247,7 +249,8 @@ class Searcher:
         read = [
             in_pieces(chunk, vocabs, answer) for chunk, answer in zip(chunks, answers, strict=True)
         ]
-        judged = self.judge.judge(read, _texts(chunks))
+        texts = [None if chunk.source is None else chunk.source.text for chunk in chunks]
+        judged = self.judge.judge(read, texts)
         return [
             one if each is found else replace(found, doubts=one.doubts, confidence=one.confidence)
             for one, each, (_, found) in zip(judged, read, answers, strict=True)
@@ -349,12 +352,7 @@ class Searcher:
     ) -> list[Translation]:
         if not chunks:
             return []
-
-        def search(
-            parts: Sequence[Chunk], changed: DecodeOptions, are_wanted: BatchIsWanted | None
-        ) -> list[list[Hypothesis]]:
-            return self.decode(parts, changed, model=model, is_wanted=are_wanted)
-
+        search = reranking(partial(self.decode, model=model), self.reranker)
         ranked = search_non_empty(search, chunks, options, is_wanted)
         drafts = [
             [self._draft(chunk, hypothesis) for hypothesis in hypotheses]
@@ -380,9 +378,9 @@ class Searcher:
         self,
         chunks: Sequence[Chunk],
         options: DecodeOptions,
+        is_wanted: BatchIsWanted | None = None,
         *,
         model: Decodable | None = None,
-        is_wanted: BatchIsWanted | None = None,
         observer: Observer | None = None,
     ) -> list[list[Hypothesis]]:
         """Search all parts in one batch.
@@ -390,8 +388,8 @@ class Searcher:
         Args:
             chunks: the parts to translate.
             options: of the search.
-            model: the one to search with; None = that of the searcher.
             is_wanted: called after every step with indices in `chunks`.
+            model: the one to search with; None = that of the searcher.
             observer: gets a record of every step.
 
         Returns:
@@ -488,11 +486,6 @@ class Searcher:
                 raise
             return [[None] * len(found) for found in ranked]
         return [[next(weights) if flag else None for flag in flags] for flags in needed]
-
-
-def _texts(chunks: Sequence[Chunk]) -> list[str | None]:
-    """The text of parts with protected spans."""
-    return [None if chunk.source is None else chunk.source.text for chunk in chunks]
 
 
 def rows_of(options: DecodeOptions) -> int:

@@ -185,6 +185,31 @@ class Tape:
 
     # ------------------------------------------------------------------ places of missing spans
 
+    def correct_copies(self, links: Links, sources: Sequence[tuple[int, int]]) -> None:
+        """Replace copies of spans that the model wrote when it read a missing span.
+
+        It wrote the number of one span in place of that of another.
+
+        Args:
+            links: as in `place_missing`, like the other argument.
+            sources: the words of each span in the source.
+        """
+        missing = [index for index in self.missing if _is_copied(self.spans[index])]
+        for atom in self.atoms:
+            if atom.span is None or atom.word is None or atom.is_fixed:
+                continue
+            if not missing or not _is_copied(self.spans[atom.span]):
+                continue
+            shares = {
+                index: float(links.read[atom.word][slice(*sources[index])].sum())
+                for index in (atom.span, *missing)
+            }
+            best = max(missing, key=shares.__getitem__)
+            if shares[best] > max(shares[atom.span], _LEAST_SHARE):
+                missing.remove(best)
+                atom.span, atom.text = best, self.spans[best].text
+        self.remove_misplaced()
+
     def place_missing(self, links: Links, sources: Sequence[tuple[int, int]]) -> None:
         """Give every missing span a place.
 
@@ -245,7 +270,7 @@ class _Placer:
         """Put a span in place of the words linked with it, or after the word before it."""
         first, last = self._room(self.tape.spans[index].inside)
         runs = self._runs(first, last, set())
-        if self.tape.spans[index].slots is None and self.tape.spans[index].is_read:
+        if _is_copied(self.tape.spans[index]):
             stretch = self._stretch(runs, index, index, least=_LEAST_SHARE)
             if stretch is not None:
                 is_spaced = self.tape.atoms[stretch[0]].is_spaced
@@ -381,6 +406,11 @@ class _Placer:
             if following.text[0].isalnum() and not is_written_solid(following.text[0]):
                 following.is_spaced = True
         atoms.insert(place, atom)
+
+
+def _is_copied(span: Kept) -> bool:
+    """Whether the model reads a span as text, and has to repeat it."""
+    return span.slots is None and span.is_read
 
 
 def _is_opening(atom: Atom, spans: Sequence[Kept]) -> bool:

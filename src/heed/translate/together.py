@@ -18,7 +18,7 @@ Folders = str | Path | Sequence[str | Path]
 def open_together(folders: Folders, **ways: Any) -> Opened:
     """Open one model folder, or several as an `Ensemble`.
 
-    Options, memory, alignment and the judgment of several are those of the first.
+    Options, memory, lexicon, alignment and judgment of several are those of the first.
 
     Args:
         folders: the folders.

@@ -1,7 +1,6 @@
 """Text in, text out: a trained model with its vocabularies as one object, `Translator`.
 
-A line is normalized, encoded (and cut if it is too long), batched with lines of similar length,
-searched, decoded and returned in the order given.
+A line is normalized, encoded, batched with lines of similar length, searched and decoded.
 """
 
 import warnings
@@ -10,6 +9,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, overload
 
 from heed.bundle.alignment import AlignmentHeads
+from heed.bundle.lexicon import Lexicon
 from heed.decode.options import DecodeOptions, options_from, with_alternatives
 from heed.model.interface import Decodable
 from heed.text.memory import TranslationMemory
@@ -37,6 +37,7 @@ from heed.translate.lines import (
     with_prefixes,
 )
 from heed.translate.load import Traceable
+from heed.translate.rerank import reranker_of
 from heed.translate.result import (
     Alignment,
     Continuation,
@@ -103,6 +104,7 @@ def load(
         twin=found.twin,
         alignment_heads=bundle.alignment_heads,
         judge=judge_of(bundle),
+        lexicon=bundle.lexicon,
         rules=rules_of(protect),
         memories=[bundle.memory] if memory and bundle.memory else (),
     )
@@ -110,8 +112,6 @@ def load(
 
 class Translator:
     """A model and its vocabularies; translates any text, line by line.
-
-    `searches_again` decides whether doubtful lines are searched once more.
 
     Args:
         model: anything that can be decoded, in evaluation mode.
@@ -128,6 +128,8 @@ class Translator:
         twin: the model in torch, for `trace` and `edit`; None = there is none.
         alignment_heads: the heads that are read as an alignment; None = all of the last layer.
         judge: adds doubts to translations; None = a judge with rules only.
+            `searches_again` decides whether doubtful lines are searched once more.
+        lexicon: word translations that rank hypotheses anew; None = there are none.
         rules: default rules for protected spans; None = `Rules.default()`.
         memories: translated pairs that guide the search for similar sources.
     """
@@ -148,12 +150,14 @@ class Translator:
         twin: Twin | None = None,
         alignment_heads: AlignmentHeads | None = None,
         judge: Judge | None = None,
+        lexicon: Lexicon | None = None,
         rules: Rules | None = None,
         memories: Sequence[TranslationMemory] = (),
     ) -> None:
         self.model = model
         self.judge = judge or Judge(None, src_vocab, tgt_vocab)
         self.searches_again = self.judge.judgment is not None
+        self.reranker = reranker_of(lexicon, src_vocab, tgt_vocab)
         self.twin, self.alignment_heads = twin, alignment_heads
         self.src_vocab, self.tgt_vocab = src_vocab, tgt_vocab
         self.options = options or DecodeOptions()
@@ -390,12 +394,7 @@ class Translator:
 
     def alternatives(self, text: str, *arguments: Any, **options: Any) -> list[Continuation]:
         """The old name of `continuations`, until the next version."""
-        warnings.warn(
-            "Translator.alternatives is now called continuations. The old name will be removed "
-            "in the next version of heed.",
-            FutureWarning,
-            stacklevel=2,
-        )
+        warnings.warn("Translator.alternatives is now called continuations.", FutureWarning, 2)
         return self.continuations(text, *arguments, **options)
 
     def align(
@@ -497,4 +496,5 @@ class Translator:
             alignment_heads=self.alignment_heads and self.alignment_heads.for_documents(),
             judge=self.judge,
             searches_again=self.searches_again,
+            reranker=self.reranker,
         )

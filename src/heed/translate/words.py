@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from heed.text.normalize import BLANKS
 from heed.text.protected import Rules, find_spans
 from heed.text.protection.pattern import MARKS
+from heed.text.scripts import SOLID
 from heed.text.spans import BLANK_SIGN
 from heed.translate.result import Translation
 
@@ -24,11 +25,8 @@ Span = tuple[int, int]
 Matrix = NDArray[np.float64]
 
 # A character of a script without blanks is a word of its own.
-_SOLID = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_SOLID += "\U00020000-\U0003ffff"
-_LETTER = rf"(?:(?![{_SOLID}])[\w{MARKS}])"
-_WORD = re.compile(rf"[{_SOLID}]|{_LETTER}+(?:['’.,\-]{_LETTER}+)*|[^\w\s]")
-_SOLID_CHARACTER = re.compile(f"[{_SOLID}]")
+_LETTER = rf"(?:(?![{SOLID}])[\w{MARKS}])"
+_WORD = re.compile(rf"[{SOLID}]|{_LETTER}+(?:['’.,\-\u05be]{_LETTER}+)*|[^\w\s]")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 # How far to search for a piece that is not at its expected place in the text.
@@ -52,11 +50,14 @@ class Links:
         tgt: start and end of each target word.
         weights: for each target word, shares of the source words, `(n_tgt_words, n_src_words)`;
             a row sums to 1.
+        read: how much each target word read each source word by the alignment alone, in the same
+            shape; zeros without an alignment.
     """
 
     src: list[Span]
     tgt: list[Span]
     weights: Matrix
+    read: Matrix
 
 
 def link_words(source: str, translation: Translation, cuts: Collection[int] = ()) -> Links:
@@ -84,9 +85,11 @@ def link_spans(source: str, src: list[Span], translation: Translation, tgt: list
         tgt: start and end of the words of the translation.
     """
     if not src or not tgt:
-        return Links(src, tgt, np.zeros((len(tgt), len(src))))
+        nothing = np.zeros((len(tgt), len(src)))
+        return Links(src, tgt, nothing, nothing)
     read = _read(source, src, translation, tgt)
-    return Links(src, tgt, _competed(read, _words(source, src), _words(translation.text, tgt)))
+    weights = _competed(read, _words(source, src), _words(translation.text, tgt))
+    return Links(src, tgt, weights, read)
 
 
 def words_around(text: str, places: Sequence[Span]) -> list[Span]:
@@ -115,11 +118,6 @@ def word_spans(text: str) -> list[Span]:
 def words_in(text: str) -> list[str]:
     """The words of a text; a punctuation mark counts as a word."""
     return _WORD.findall(text)
-
-
-def is_solid(character: str) -> bool:
-    """Whether a character is a word of its own, because its script has no blanks."""
-    return _SOLID_CHARACTER.fullmatch(character) is not None
 
 
 def best_stretch(shares: Matrix, free: NDArray[np.bool_]) -> Span:

@@ -44,6 +44,25 @@ def test_only_a_server_that_nobody_else_should_reach_is_limited_by_itself() -> N
     assert listed == {"mt.example.org"}
 
 
+@pytest.mark.parametrize(
+    ("listed", "sent"),
+    [
+        ("Mu\u0308nchen.DE", "xn--mnchen-3ya.de"),
+        ("straße.example", "xn--strae-oqa.example"),
+        ("हिन्दी.example", "xn--j2bd4cyah0f.example"),
+        ("食狮.中国", "xn--85x722f.xn--fiqs8s"),
+        ("ＭＴ.example", "mt.example"),
+    ],
+)
+def test_names_may_be_listed_in_any_letters(
+    serve: Serve, en_de: str, listed: str, sent: str
+) -> None:
+    """Browsers send them in ASCII."""
+    client = serve(en_de, access=Access(hosts=(listed,)))
+    assert client.get("/health", headers={"Host": f"{sent}:5000"}).status_code == 200
+    assert client.get("/health", headers={"Host": "xn--e1afmkfd.example"}).status_code == 421
+
+
 def test_another_name_is_refused_for_every_path_and_method(serve: Serve, en_de: str) -> None:
     client = serve(en_de, access=Access(hosts=("mt.example.org",)))
     question = {"q": "a dog", "source": "en", "target": "de"}
@@ -58,7 +77,10 @@ def test_another_name_is_refused_for_every_path_and_method(serve: Serve, en_de: 
             assert "evil" not in found.text
 
 
-@pytest.mark.parametrize("host", ["https://example.org", "example.org:80", "*.example.org", ""])
+@pytest.mark.parametrize(
+    "host",
+    ["https://example.org", "example.org:80", "*.example.org", "", "ä b.org", "ä:80", "a。b/"],
+)
 def test_a_name_that_is_none_is_refused(host: str) -> None:
     with pytest.raises(ConfigError, match=r"access\.hosts must be names like example\.org"):
         Access(hosts=(host,))

@@ -132,6 +132,33 @@ def test_a_multipart_form_in_another_encoding_is_refused(post: Post) -> None:
     assert "must be UTF-8" in refused(post(content=b"--x--", headers={"Content-Type": kind}))
 
 
+@pytest.mark.parametrize(
+    "part",
+    ['name="q"\r\n\r\nGr\xfc\xdfe', 'name="\xfc"\r\n\r\na', 'name="f"; filename="\xfc"\r\n\r\na'],
+)
+@pytest.mark.parametrize("kind", ["boundary=x", "boundary=x; charset=utf-8", 'boundary="x'])
+def test_a_multipart_form_that_is_not_utf_8_is_refused(post: Post, kind: str, part: str) -> None:
+    """Before, it was read as Latin-1."""
+    headers = {"Content-Type": f"multipart/form-data; {kind}"}
+    form = f"--x\r\nContent-Disposition: form-data; {part}\r\n--x--\r\n"
+    direction = {"source": "en", "target": "de"}
+    answer = post(content=form.encode("latin-1"), headers=headers, params=direction)
+    words = "not a valid form" if kind == 'boundary="x' else "names and texts must be UTF-8"
+    assert words in refused(answer)
+    assert answer.status_code == 400
+
+
+def test_a_multipart_form_is_read_as_utf_8(serve: Serve, en_de: str) -> None:
+    client = serve(en_de)
+    values = {"source": "en", "target": "de"}
+    whole = client.post("/translate", json={**values, "q": "Größe 日本"}).json()
+    files = {name: (None, value) for name, value in {**values, "q": "Größe 日本"}.items()}
+    assert client.post("/translate", files=files).json() == whole
+    sent = {"file": ("bä.txt", b"Two dogs")}
+    answer = client.post("/api/v1/files", files=sent, data=values)
+    assert "filename*=UTF-8''b%C3%A4.de.txt" in answer.headers["content-disposition"]
+
+
 def test_another_content_type_is_refused_with_those_there_are(post: Post) -> None:
     answer = post(content=b"<q>a</q>", headers={"Content-Type": "text/xml"})
     assert answer.status_code == 415

@@ -11,7 +11,7 @@ from tests.serve.event_loop import beside_loop
 from heed.serve.access.keys import Keys
 from heed.serve.settings import Access, Store
 from heed.serve.shapes import deepl_dictionaries
-from heed.serve.shapes.storage import FILE
+from heed.serve.shapes.storage import FILE, Storage
 
 GLOSSARY = {"name": "a", "source_lang": "EN", "target_lang": "DE", "entries": "bike\tRad"}
 
@@ -126,6 +126,53 @@ def test_entries_are_told_as_tabs_separate_them(client: TestClient) -> None:
     created = create(client, entries=entries, entries_format="csv").json()
     found = client.get(f"/v2/glossaries/{created['glossary_id']}/entries")
     assert found.text == "a b\tc, d\nsnow\tSchnee"
+
+
+@pytest.mark.parametrize(
+    ("terms", "sentence"),
+    [
+        ({}, ""),
+        ({"bike": ""}, "The stored glossary cannot be used: The target term in line 1"),
+    ],
+)
+def test_a_glossary_of_an_earlier_version_is_empty_or_refused_in_words(
+    client: TestClient, tmp_path: Path, terms: dict[str, str], sentence: str
+) -> None:
+    stored = Storage(Store(folder=str(tmp_path))).add_glossary("", "a", {("en", "de"): terms})
+    wanted = {"text": ["bike"], "source_lang": "EN", "target_lang": "DE"}
+    answer = client.post("/v2/translate", json={**wanted, "glossary_id": stored.id})
+    if sentence:
+        assert answer.status_code == 400
+        assert answer.json()["message"].startswith(sentence)
+    else:
+        assert answer.status_code == 200
+        assert answer.json() == client.post("/v2/translate", json=wanted).json()
+    path = f"/v2/glossaries/{stored.id}"
+    assert client.get(path).json()["entry_count"] == len(terms)
+    assert client.get(f"{path}/entries").status_code == 200
+
+
+def test_a_key_leaves_room_for_the_glossaries_of_others(
+    serve: Serve, en_de: str, tmp_path: Path
+) -> None:
+    keys = Keys(tmp_path / "keys.sqlite")
+    ours, theirs = ({"X-API-Key": keys.add(name)} for name in "ab")
+    keys.close()
+    client = serve(
+        en_de,
+        store=Store(folder=str(tmp_path), glossaries=3, glossaries_per_key=2),
+        access=Access(keys="on", keys_file=str(tmp_path / "keys.sqlite")),
+    )
+
+    def answers(headers: dict[str, str]) -> list[int]:
+        answers = [client.post("/v2/glossaries", json=GLOSSARY, headers=headers) for _ in range(3)]
+        assert "at most" in answers[-1].json()["message"]
+        return [answer.status_code for answer in answers]
+
+    assert answers(ours) == [201, 201, 403]
+    assert answers(theirs) == [201, 403, 403]
+    refused = client.post("/v2/glossaries", json=GLOSSARY, headers=ours)
+    assert refused.json() == {"message": "This server keeps at most 2 glossaries of a key."}
 
 
 def test_a_client_sees_the_glossaries_of_its_own_key_only(

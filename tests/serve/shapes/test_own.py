@@ -142,6 +142,9 @@ def test_only_so_many_expressions_are_read(client: TestClient) -> None:
     answer = translate(client, protect=["a"] * (own.MAX_PATTERNS + 1))
     assert answer.status_code == 413
     assert "protect must have at most 100 entries" in answer.json()["error"]["sentence"]
+    answer = translate(client, protect=["a" * own.MAX_PATTERN_CHARS, "b"])
+    assert answer.status_code == 413
+    assert "protect must have at most 10000 characters" in answer.json()["error"]["sentence"]
 
 
 def test_options_change_the_search(client: TestClient) -> None:

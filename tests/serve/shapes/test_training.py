@@ -169,9 +169,12 @@ def test_a_server_without_a_token_takes_none(serve: Serve, run: Path) -> None:
 def test_settings_that_differ_are_named(serve: Serve, run: Path) -> None:
     other = write(run.parent / "other", [start()], "[training]\nlearning_rate = 0.1\n")
     answer = client_of(serve, run, other).post(
-        "/api/v1/runs/differences", json={"names": ["run", "other"]}
+        "/api/v1/runs/differences", json={"names": ["run", "other", "run"]}
     )
-    assert answer.json()["settings"] == {"training.learning_rate": [0.002, 0.1]}
+    assert answer.json() == {
+        "names": ["run", "other"],
+        "settings": {"training.learning_rate": [0.002, 0.1]},
+    }
 
 
 def test_with_keys_nothing_of_a_run_is_shown_without_one(

@@ -14,12 +14,13 @@ import deepl
 import pytest
 from starlette.testclient import TestClient
 from tests.serve.conftest import SENTENCES, Serve
+from tests.serve.program import Program
 
 import heed
 from heed.serve.settings import Limits, Listen, Store
 from heed.serve.shapes import downloads as downloads_module
 from heed.serve.shapes import translated_file
-from heed.serve.shapes.downloads import FOLDER, UNFINISHED_S, Downloads, keep_file
+from heed.serve.shapes.downloads import FOLDER, UNFINISHED_S, Downloads, forget_files, keep_file
 from heed.serve.shapes.translated_file import named_for, safe_name
 from heed.translate.result import Translation, join_parts
 
@@ -195,6 +196,52 @@ def test_a_file_is_deleted_when_its_time_is_over(
                 await asyncio.sleep(0.05)
 
     asyncio.run(run())
+
+
+def test_a_file_can_be_fetched_from_a_restarted_server(
+    client: TestClient, serve: Serve, en_de: str, store: Store, wanted: str
+) -> None:
+    """Also after the next upload: it counts how long ago the file was stored."""
+    path = (
+        upload(client, "/translate_file")
+        .json()["translatedFileUrl"]
+        .removeprefix("http://testserver")
+    )
+    restarted = serve(en_de, store=store)
+    upload(restarted, "/translate_file")
+    assert restarted.get(path).text == wanted
+
+
+def test_files_of_an_earlier_process_are_deleted_when_their_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, they stayed until the next upload, whatever their age."""
+    monkeypatch.setattr(downloads_module, "LATE_S", 0.05)
+    store = cast("Store", SimpleNamespace(folder=str(tmp_path), files=2, file_s=0.2))
+    asyncio.run(forget_files(store))  # there is no folder yet
+    kept = [tmp_path / FOLDER / Downloads(store).keep(name, b"a") for name in ("a.txt", "b.txt")]
+    os.utime(kept[0], (time.time() - 100,) * 2)
+
+    async def run() -> None:
+        forgetting = asyncio.create_task(forget_files(store))
+        async with asyncio.timeout(60):
+            while kept[0].exists():
+                await asyncio.sleep(0.01)
+            await forgetting
+
+    asyncio.run(run())
+    assert not kept[1].exists()
+
+
+def test_a_server_deletes_old_files_when_it_starts(en_de: str, tmp_path: Path) -> None:
+    old = tmp_path / FOLDER / Downloads(Store(folder=str(tmp_path))).keep("a.txt", b"a")
+    os.utime(old, (time.time() - 3600,) * 2)
+    with Program("-m", en_de, "--set", f"store.folder={tmp_path}") as program:
+        deadline = time.monotonic() + 60
+        while old.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not old.exists()
+        assert program.stop() == 0
 
 
 def test_a_name_that_no_file_can_have_is_not_found(client: TestClient) -> None:

@@ -73,6 +73,21 @@ def test_only_listed_origins_may_read_answers(serve: Serve, en_de: str) -> None:
         assert "access-control-allow-origin" not in headers
 
 
+@pytest.mark.parametrize(
+    ("listed", "sent"),
+    [
+        ("https://Größe.example:8443", "https://xn--gre-6ka8i.example:8443"),
+        ("safari-web-extension://0A-1", "safari-web-extension://0A-1"),
+    ],
+)
+def test_origins_are_compared_as_browsers_send_them(
+    serve: Serve, en_de: str, listed: str, sent: str
+) -> None:
+    client = serve(en_de, access=Access(origins=(listed,)))
+    headers = client.get("/languages", headers={"Origin": sent}).headers
+    assert headers["access-control-allow-origin"] == sent
+
+
 def test_a_preflight_of_another_origin_is_refused(serve: Serve, en_de: str) -> None:
     client = serve(en_de, access=Access(origins=("https://a.example",)))
     asked = {"Access-Control-Request-Method": "POST"}

@@ -1,10 +1,12 @@
 """Expressions of the user: invalid, empty and slow ones are refused in words."""
 
+from itertools import count
+
 import pytest
 
 from heed.errors import ConfigError
 from heed.text.protection import expressions
-from heed.text.protection.expressions import compiled, find_matches
+from heed.text.protection.expressions import TimeLimit, compiled, find_matches
 
 
 def test_matches_are_found_in_order() -> None:
@@ -43,3 +45,19 @@ def test_an_expression_that_takes_too_long_for_a_text_is_an_error(
     monkeypatch.setattr(expressions, "LONGEST_S", 0.05)
     with pytest.raises(ConfigError, match="takes too long for some texts"):
         find_matches(r"(q|qq|qqq)+\1+$(?<=x)", "q" * 100)
+
+
+def test_the_time_for_all_texts_together_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = count()
+    monkeypatch.setattr(f"{expressions.__name__}.time.thread_time", lambda: float(next(seconds)))
+    limit = TimeLimit(2.5)
+    assert [find_matches("b", "a b", limit) for _ in range(2)] == [[(2, 3)]] * 2
+    for _ in range(2):  # the time runs out while it searches, and has run out before
+        with pytest.raises(ConfigError, match=r"take more than 2\.5 s for all texts\. Avoid"):
+            find_matches("b", "a b", limit)
+    assert next(seconds) == 6
+
+
+def test_a_text_takes_no_longer_than_what_remains_for_all() -> None:
+    with pytest.raises(ConfigError, match="the protected patterns? .* for (all|some) texts"):
+        find_matches(r"(q|qq|qqq)+\1+$(?<=x)", "q" * 100, TimeLimit(0.05))

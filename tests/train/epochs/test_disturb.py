@@ -3,6 +3,7 @@
 import itertools
 import random as python_random
 from collections import Counter
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from heed.text.protected import Rules
 from heed.text.shared import shared_spans
 from heed.text.slots import decode_with
 from heed.text.vocab import Vocab
-from heed.train.epochs import disturb
+from heed.train.epochs import disturb, slots
 from heed.train.epochs.anchors import Anchors
 from heed.train.epochs.disturb import SHARES, Disturber
 from heed.train.epochs.marked import SlotText, character, find_characters, in_order
@@ -103,6 +104,18 @@ def test_words_of_the_sources_are_remembered_where_there_are_slots(data: Prepare
     assert data.src_vocab.known_words is not None
     assert "garden" in data.src_vocab.known_words
     assert "Garten" not in data.src_vocab.known_words
+
+
+def test_slots_are_found_once_for_all_who_read_the_pairs(
+    data: Prepared, slotted: ReplacedPairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slots, "_slotted", lambda *given: pytest.fail("searched again"))
+    assert with_slots(data.train, data.src_vocab, data.tgt_vocab) is slotted
+    other = copy(data.train)
+    monkeypatch.setattr(slots, "_slotted", lambda *given: iter(()))
+    found = with_slots(other, data.src_vocab, data.tgt_vocab)
+    assert isinstance(found, ReplacedPairs)
+    assert not len(found.numbers)
 
 
 def test_spans_of_both_sides_are_slots_and_the_rest_is_as_it_was(

@@ -117,6 +117,19 @@ def test_the_same_call_again_says_that_it_is_finished(small_run: Run, tmp_path: 
     assert digest(tmp_path / "run") == before
 
 
+def test_a_finished_run_removes_what_a_kill_left_among_its_checkpoints(
+    small_run: Run, tmp_path: Path
+) -> None:
+    checkpoints = tmp_path / "run" / "checkpoints"
+    small_run(tmp_path / "run")
+    kept = sorted(checkpoints.iterdir())
+    for name in ("step-000005.tmp-abcd1234", "best.tmp-abcd1234"):
+        (checkpoints / name).mkdir()
+        (checkpoints / name / "model.safetensors").touch()
+    assert small_run(tmp_path / "run")[0].was_finished
+    assert sorted(checkpoints.iterdir()) == kept
+
+
 def test_paused_and_continued_equals_undisturbed(small_run: Run, tmp_path: Path) -> None:
     small_run(tmp_path / "whole", ema_decay=0.9)
     paused, _ = small_run(tmp_path / "parts", stop_at=4, ema_decay=0.9)

@@ -30,8 +30,13 @@ Run = Callable[..., Any]
 
 
 @contextmanager
-def spoilt(is_spoilt: Callable[[int], bool], *, weights: bool = False) -> Iterator[None]:
-    """Steps (from 1, in this process) whose gradients are no numbers, or whose update bursts."""
+def spoilt(
+    is_spoilt: Callable[[int], bool], *, weights: bool = False, row: int = 0
+) -> Iterator[None]:
+    """Steps (from 1, in this process) whose gradients are no numbers, or whose update bursts.
+
+    What bursts is a row of the embedding.
+    """
     clip, step, n_calls = Optimizer.clip, Optimizer.step, 0
 
     def clip_spoilt(self: Optimizer) -> torch.Tensor:
@@ -47,7 +52,7 @@ def spoilt(is_spoilt: Callable[[int], bool], *, weights: bool = False) -> Iterat
         step(self, *arguments)
         if is_spoilt(n_calls) and weights:
             with torch.no_grad():
-                next(iter(self.parameters.values()))[0] = math.inf
+                next(iter(self.parameters.values()))[row] = math.inf
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Optimizer, "clip", clip_spoilt)
@@ -120,9 +125,9 @@ def test_weights_that_burst_in_an_update_are_neither_kept_nor_scored(
     tmp_path: Path, small_run: Run
 ) -> None:
     with spoilt(lambda call: call == 4, weights=True):
-        outcome, events = small_run(tmp_path / "run", max_steps=16, checkpoint_every=2)
+        outcome, events = small_run(tmp_path / "run", max_steps=16, checkpoint_every=3)
     assert outcome.is_finished
-    assert of_kind(events, "mend")[0]["restored_step"] == 2
+    assert of_kind(events, "mend")[0]["restored_step"] == 3
     (at_five, *_) = of_kind(events, "validation")
     assert (at_five["step"], at_five["loss"], at_five["is_best"]) == (5, None, False)
     assert_all_finite(tmp_path / "run")
@@ -139,6 +144,34 @@ def test_a_request_to_stop_after_weights_have_burst_goes_back_and_is_served_at_o
     (mended,) = of_kind(events, "mend")
     assert mended["text"].startswith("weights are not finite: back to the weights of step 3, ")
     assert [event["step"] for event in of_kind(events, "checkpoint")] == [3, 4]
+
+
+def test_a_row_that_bursts_and_is_not_read_ends_no_checkpoints(
+    tmp_path: Path, small_run: Run
+) -> None:
+    out, untied = tmp_path / "run", {"model": {"tied": "none"}}
+    with spoilt(lambda call: call == 4, weights=True, row=100):
+        outcome, events = small_run(out, checkpoint_every=3, settings=untied)
+    assert outcome.is_finished
+    (mended,) = of_kind(events, "mend")
+    assert mended["step"] == 6
+    assert mended["text"].startswith("weights are not finite: back to the weights of step 3, ")
+    assert [event["step"] for event in of_kind(events, "checkpoint")] == [3, 6, 9, 12]
+    at_five, *_ = of_kind(events, "validation")
+    assert at_five["loss"] is not None
+    assert (at_five["step"], at_five["is_best"]) == (5, False)
+    assert_all_finite(out)
+
+
+def test_a_run_whose_only_validation_is_not_finite_ends_with_the_weights_before(
+    tmp_path: Path, small_run: Run
+) -> None:
+    with spoilt(lambda call: call == 3, weights=True):
+        outcome, events = small_run(tmp_path / "run", max_steps=3)
+    assert outcome.is_finished
+    (mended,) = of_kind(events, "mend")
+    assert (mended["step"], mended["restored_step"]) == (3, 0)
+    assert_all_finite(tmp_path / "run")
 
 
 def test_a_run_that_mends_is_exact_wherever_it_is_cut(tmp_path: Path, small_run: Run) -> None:

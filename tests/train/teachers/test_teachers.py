@@ -429,6 +429,59 @@ def test_a_finished_run_says_what_its_teachers_took_of_the_time(
     assert outcome.limits.endswith("s of its teachers")
 
 
+def test_a_limit_of_time_is_told_as_it_was_given(
+    train: Train, doubling: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes: list[str] = []
+    monkeypatch.setattr("heed.train.run.run.SLOW_START", 0.0)
+    timed = {**TRAINING, "max_steps": 3, "time_s": 900}
+    train(
+        tmp_path / "run",
+        training=timed,
+        report=lambda event: notes.append(str(event.get("text"))),
+    )
+    assert any(" that were left of the 15m given. To train longer" in note for note in notes)
+    monkeypatch.setattr("heed.train.run.setup.training_seconds", lambda *given: 1e-9)
+    outcome = train(tmp_path / "run", training=timed)
+    assert outcome.was_finished
+    assert "its limit of 15m (--time), after " in outcome.limits
+
+
+@pytest.mark.parametrize("time_s", [5, 1])
+def test_a_finished_run_stays_finished_with_less_time_than_its_teachers_took(
+    train: Train, doubling: None, tmp_path: Path, time_s: int
+) -> None:
+    timed = {**TRAINING, "time_s": 900}
+    train(tmp_path / "run", training=timed)
+    (tmp_path / "run" / TEACHERS / SPENT).write_text('{"seconds": 60}')
+    before = digest(tmp_path / "run")
+    outcome = train(tmp_path / "run", training={**TRAINING, "time_s": time_s})
+    assert outcome.was_finished
+    assert digest(tmp_path / "run") == before
+
+
+def test_a_begun_run_ends_at_once_with_less_time_than_its_teachers_took(
+    train: Train, doubling: None, tmp_path: Path
+) -> None:
+    timed, out = {**TRAINING, "time_s": 900}, tmp_path / "run"
+    paused = train(out, training=timed, should_stop=(out / "recipe.toml").exists)
+    assert (paused.is_finished, paused.progress.step, paused.teacher) == (False, 1, "")
+    (out / TEACHERS / SPENT).write_text('{"seconds": 60}')
+    ended = train(out, training={**TRAINING, "time_s": 5}, started_at=time.monotonic() - 2)
+    assert (ended.is_finished, ended.progress.step) == (True, 1)
+
+
+def test_a_run_that_is_given_no_time_keeps_its_limit(
+    train: Train, doubling: None, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    train(out, training={**TRAINING, "max_steps": 3, "time_s": 3600})
+    stored_s = load_recipe(out / "recipe.toml").training.time_s
+    assert stored_s is not None and 3000 < stored_s < 3600
+    train(out, training={key: value for key, value in TRAINING.items() if key != "max_steps"})
+    assert load_recipe(out / "recipe.toml").training.time_s == stored_s
+
+
 def test_a_run_continues_only_with_its_own_teachers(
     train: Train, doubling: None, tmp_path: Path, small_run: Callable[..., object]
 ) -> None:

@@ -1,5 +1,6 @@
 """What is learned from pairs of a toy language finds what is wrong in others of it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +125,25 @@ def test_numbers_of_a_pair_do_not_depend_on_others(words: Vocab, judgment: Judgm
         assert (alone.values[0] == together.values[row]).all()
         assert alone.src_span(0) == together.src_span(row)
         assert alone.tgt_span(0) == together.tgt_span(row)
+
+
+def test_a_translation_in_capitals_is_compared_without_case(
+    words: Vocab, judgment: Judgment
+) -> None:
+    """The model's own translation of a source in capitals, and one that people gave."""
+    known = Words(judgment.words, words, words)
+    ((src, tgt),) = pairs(1, seed=5)
+    given = spelled(words, src, f"{tgt} %s")
+    own = spelled(words, src, f"{tgt} %s")
+    large = replace(
+        own,
+        text=f"{tgt.upper()} %s",
+        tokens=[token if "%" in token else token.upper() for token in own.tokens],
+    )
+    assert large.tokens != own.tokens
+    for one, other in ((given, large), (large, given)):
+        found = measure(known, [one], [other]).values
+        assert np.array_equal(found, measure(known, [given], [own]).values)
 
 
 def test_texts_are_compared_alike_beside_a_longer_one() -> None:

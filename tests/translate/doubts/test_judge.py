@@ -45,6 +45,7 @@ def judge() -> Judge:
         (made("a dog", "ein Hund", status="max_length"), "max_length", "ein Hund"),
         (made("in 2007", "in 2008"), "numbers", None),
         (made("the cat sleeps well", "the cat sleeps well"), "untranslated", "the cat sleeps well"),
+        (made("%s has %d dogs", "%d Hunde hat %s"), "field_order", None),
         (made("a", " ".join("abcdefghijklmnopqrst")), "length", " ".join("abcdefghijklmnopqrst")),
         (made(" ".join("abcdefghijklmnopqrst"), "z"), "length", "z"),
         (made("a dog", "ein Hund", log_prob=-5), "low_confidence", None),
@@ -102,6 +103,21 @@ def test_a_good_translation_stays_as_it_is(judge: Judge) -> None:
     assert judge.judge([blank]) == [blank]
 
 
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("%1$s has %2$d dogs", "%2$d Hunde hat %1$s"),
+        ("%(a)s has %(n)d dogs", "%(n)d Hunde hat %(a)s"),
+        ("%s has %s 100%% dogs", "100%% %s Hunde hat %s"),
+        ("%s has %.2f dogs", "%s hat %.2f Hunde"),
+    ],
+)
+def test_fields_may_change_places_where_a_program_finds_them(
+    judge: Judge, source: str, text: str
+) -> None:
+    assert judge.judge([made(source, text)])[0].doubts == ()
+
+
 def test_characters_that_were_copied_are_no_doubt(judge: Judge) -> None:
     smile = ["▁", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>"]
     lost = Translation(text="Hund", tokens=["▁Hund"], token_scores=[-0.1] * 2, source_tokens=smile)
@@ -122,6 +138,15 @@ def test_the_answer_with_fewer_doubts_is_kept_and_says_so() -> None:
     assert [doubt.kind for doubt in kept.doubts] == ["repaired"]
     assert not is_doubtful(kept)
     assert "loop" in kept.doubts[0].sentence and "a second search" in kept.doubts[0].sentence
+
+
+def test_the_remark_names_the_doubts_of_the_first_answer() -> None:
+    """Also if that of a second search was kept before the two halves."""
+    first = doubtful("a a a", "loop", "max_length", "low_confidence")
+    second = better(first, [doubtful("b", "left_out")], "a second search")
+    kept = better(second, [doubtful("c")], "its two halves", first)
+    (repaired,) = kept.doubts
+    assert "(loop, max_length)" in repaired.sentence and "its two halves" in repaired.sentence
 
 
 def test_an_answer_that_is_hardly_less_likely_is_taken() -> None:
@@ -151,6 +176,11 @@ def test_the_second_search_differs_by_what_was_wrong() -> None:
     assert (short.no_repeat_ngram_size, short.beam_size) == (0, 5)
     assert short.length_penalty > 1.0
     other_options(doubtful("a", "left_out"), DecodeOptions(length_penalty=10.0))
+    # A formula that takes no notice of the penalty would find the same answer again.
+    plain = DecodeOptions(length_formula="none", length_penalty=0.0)
+    longer = other_options(doubtful("a", "left_out"), plain)
+    assert (longer.length_formula, longer.length_penalty) == ("gnmt", 0.6)
+    assert other_options(doubtful("a", "loop"), plain).length_formula == "none"
     assert not needs_help(doubtful("a", "numbers"))
 
 

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heed.serve.access.addresses import peer_of
-from heed.serve.settings import ServeSettings
+from heed.serve.settings import ServeSettings, host_in_ascii
 
 PRIVATE = (".localhost", ".local", ".internal", ".home.arpa")
 """Endings of names that no public name server resolves. Source: RFC 6761, 6762, 8375, and ICANN's
@@ -29,7 +29,7 @@ def names_of(settings: ServeSettings) -> Collection[str] | None:
     """
     access, listen = settings.access, settings.listen
     if access.hosts:
-        return frozenset(name.lower() for name in access.hosts)
+        return frozenset(map(host_in_ascii, access.hosts))
     if settings.needs_keys or listen.trusted_proxies or not listen.is_loopback:
         return None
     return frozenset((socket.gethostname().lower(),))

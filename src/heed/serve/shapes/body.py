@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
-from starlette.datastructures import Headers, UploadFile
+from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
@@ -166,11 +166,13 @@ def _collected(pairs: list[tuple[str, str]]) -> dict[str, Any]:
 
 
 async def _read_multipart(request: Request, query: dict[str, Any], max_bytes: int) -> Parameters:
-    charset = request.headers["content-type"].lower().partition("charset=")[2].strip(' "')
+    kind = request.headers["content-type"]
+    charset = kind.lower().partition("charset=")[2].strip(' "')
     if charset and not charset.startswith(("utf-8", "utf8", "us-ascii")):
-        raise Refusal(400, "A form must be UTF-8.", code="not_utf8")
+        raise _not_utf8()
+    # Starlette reads what is not UTF-8 as Latin-1. Latin-1 gives the bytes back, to decode here.
     parser = MultiPartParser(
-        request.headers,
+        Headers({"Content-Type": f"{kind}; charset=latin-1"}),
         _limited(request, max_bytes),
         max_files=1,
         max_fields=MAX_FIELDS,
@@ -181,9 +183,36 @@ async def _read_multipart(request: Request, query: dict[str, Any], max_bytes: in
     except MultiPartException as error:
         sentence = f"The body is not a valid form: {error.message}"
         raise Refusal(400, sentence, code="not_a_form") from None
-    texts = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
-    files = {name: value for name, value in form.items() if isinstance(value, UploadFile)}
+    try:
+        return _decoded_multipart(form, query)
+    except UnicodeError:
+        await form.close()
+        raise _not_utf8() from None
+
+
+def _decoded_multipart(form: FormData, query: dict[str, Any]) -> Parameters:
+    """The parameters of a form that was read as Latin-1, and of the query.
+
+    Raises:
+        UnicodeError: a text or a name is not UTF-8.
+    """
+    texts: list[tuple[str, str]] = []
+    files: dict[str, UploadFile] = {}
+    for name, value in form.multi_items():
+        if isinstance(value, str):
+            texts.append((_as_utf8(name), _as_utf8(value)))
+        else:
+            value.filename = _as_utf8(value.filename or "")
+            files[_as_utf8(name)] = value
     return Parameters(values={**query, **_collected(texts)}, files=files, is_form=True)
+
+
+def _as_utf8(text: str) -> str:
+    return text.encode("latin-1").decode("utf-8")
+
+
+def _not_utf8() -> Refusal:
+    return Refusal(400, "A form's names and texts must be UTF-8.", code="not_utf8")
 
 
 def _require_plain(headers: Headers) -> None:

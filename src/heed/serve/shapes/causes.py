@@ -138,10 +138,10 @@ def _changes(asked: Asked) -> list[Change]:
     Raises:
         Refusal: there are too many, or one is not valid.
     """
-    changes = [_change(asked, values) for values in asked.values["changes"]]
-    if len(changes) > MAX_CHANGES:
+    given = asked.values["changes"]
+    if len(given) > MAX_CHANGES:
         raise Refusal(400, f"changes must have at most {MAX_CHANGES} entries.", code="too_many")
-    return changes
+    return [_change(asked, values) for values in given]
 
 
 def _change(asked: Asked, values: Mapping[str, Any]) -> Change:

@@ -32,6 +32,13 @@ async def keep_file(settings: Store, name: str, content: bytes, *, lock: str = "
     return kept
 
 
+async def forget_files(settings: Store) -> None:
+    """Delete the files of an earlier process when their time is over; return when none is left."""
+    downloads = Downloads(settings)
+    while (left_s := await asyncio.to_thread(downloads.forget)) is not None:
+        await asyncio.sleep(left_s + LATE_S)
+
+
 class Downloads:
     """Stored files, shared by all processes.
 
@@ -95,17 +102,26 @@ class Downloads:
     def _folder(self) -> Path:
         return folder_of(self._settings) / FOLDER
 
-    def forget(self) -> None:
-        """Delete files that are too old, if the folder can be used."""
-        with suppress(OSError, HeedError):
-            self._forget(self._folder())
+    def forget(self) -> float | None:
+        """Delete files that are too old, if the folder can be used.
 
-    def _forget(self, folder: Path, *, n_new: int = 0) -> None:
+        Returns:
+            Seconds until the next file is too old; None = there is none.
+        """
+        with suppress(OSError, HeedError):
+            times = self._forget(self._folder())
+            return max(0.0, min(times) + self._settings.file_s - time.time()) if times else None
+        return None
+
+    def _forget(self, folder: Path, *, n_new: int = 0) -> list[float]:
         """Delete files that are too old or too many, as other threads and processes do too.
 
         Args:
             folder: of the files.
             n_new: number of files that will be added.
+
+        Returns:
+            When each of the other files was stored, in seconds since 1970.
         """
         now = time.time()
         found = []
@@ -119,9 +135,13 @@ class Downloads:
             elif now - changed > UNFINISHED_S:
                 path.unlink(missing_ok=True)
         too_many = max(0, len(found) + n_new - self._settings.files)
+        kept = []
         for number, (changed, path) in enumerate(sorted(found)):
             if number < too_many or now - changed > self._settings.file_s:
                 path.unlink(missing_ok=True)
+            else:
+                kept.append(changed)
+        return kept
 
 
 def _unusable() -> Refusal:

@@ -24,7 +24,9 @@ from heed.translate.glossary.glossary import Glossary
 TAG = "heed"
 PREFIX = "/api/v1"
 MAX_PATTERNS = 100
-"""Most entries of `protect`: a regular expression may take a second for each text."""
+"""Most entries of `protect`."""
+MAX_PATTERN_CHARS = 10_000
+"""Most characters of them: a compiled expression takes about 70 bytes each."""
 TERM_CHARS = 25
 """Reading a term of a glossary takes about as long as this many characters of text."""
 
@@ -154,7 +156,9 @@ def request_of(service: Service, values: Mapping[str, Any]) -> Request:
     require_at_most(limits.chars, sum(map(len, texts)), "characters", "text")
     require_at_most(limits.alternatives, values["alternatives"], "", "alternatives")
     memory, prefix = values["memory"], values["prefix"]
-    require_at_most(MAX_PATTERNS, len(as_list(values["protect"] or [])), "entries", "protect")
+    protect = None if values["protect"] is None else as_list(values["protect"])
+    require_at_most(MAX_PATTERNS, len(protect or ()), "entries", "protect")
+    require_at_most(MAX_PATTERN_CHARS, sum(map(len, protect or ())), "characters", "protect")
     require_at_most(limits.memory_pairs, len(memory), "pairs", "memory")
     require_at_most(limits.chars, sum(map(len, chain(*memory))), "characters", "memory")
     return Request(
@@ -168,7 +172,7 @@ def request_of(service: Service, values: Mapping[str, Any]) -> Request:
         glossary=_terms(values["glossary"], service.settings.store.glossary_terms),
         options=values["options"],
         model=values["model"],
-        protect=None if values["protect"] is None else as_list(values["protect"]),
+        protect=protect,
         localize_numbers=values["localize_numbers"],
         keep_typos=values["keep_typos"],
         memory=memory,

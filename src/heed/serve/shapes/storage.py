@@ -120,7 +120,7 @@ class Storage:
         """Store a glossary.
 
         Raises:
-            Refusal: there are too many.
+            Refusal: there are too many, of this owner or of all.
         """
         created = datetime.now(UTC).isoformat(timespec="milliseconds")
         glossary = StoredGlossary(
@@ -130,6 +130,8 @@ class Storage:
             dictionaries=dictionaries,
         )
         with self._open() as connection:
+            connection.execute("begin immediate")
+            self._require_room_of(connection, owner)
             _require_room(connection, "glossaries", self._settings.glossaries)
             row = (glossary.id, owner, name, glossary.created)
             connection.execute("insert into glossaries values (?, ?, ?, ?)", row)
@@ -191,6 +193,16 @@ class Storage:
             connection.execute(
                 "insert into suggestions values (?, ?, ?, ?)", (source, target, q, s)
             )
+
+    def _require_room_of(self, connection: sqlite3.Connection, owner: str) -> None:
+        """Refuse a further glossary of a key that has the most; "" = there are no keys."""
+        if not owner:
+            return
+        query = "select count(*) from glossaries where owner = ?"
+        (n_rows,) = connection.execute(query, (owner,)).fetchone()
+        if n_rows >= (limit := self._settings.glossaries_per_key):
+            sentence = f"This server keeps at most {limit} glossaries of a key."
+            raise Refusal(403, sentence, code="store_full")
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

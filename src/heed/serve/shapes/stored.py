@@ -5,6 +5,7 @@ from collections import ChainMap
 from collections.abc import Sequence
 from functools import lru_cache
 
+from heed.errors import DataError
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes.endpoint import Asked
@@ -41,6 +42,9 @@ def compiled(dictionaries: Sequence[Terms]) -> Glossary:
 
     Args:
         dictionaries: the first one that has a term decides its translation.
+
+    Raises:
+        Refusal: terms that an earlier version stored are not valid now (400).
     """
     terms = ChainMap(*(dict(each) for each in dictionaries))
     return _compiled(tuple(terms.items()))
@@ -48,7 +52,13 @@ def compiled(dictionaries: Sequence[Terms]) -> Glossary:
 
 @lru_cache(maxsize=64)
 def _compiled(terms: tuple[tuple[str, str], ...]) -> Glossary:
-    return Glossary.of(dict(terms))
+    if not terms:  # earlier versions stored empty dictionaries, too
+        return Glossary.empty()
+    try:
+        return Glossary.of(dict(terms))
+    except DataError as error:
+        sentence = f"The stored glossary cannot be used: {error} Delete it, or replace its terms."
+        raise Refusal(400, sentence, code="wrong_glossary", field="glossary_id") from None
 
 
 def no_such_glossary() -> Refusal:

@@ -88,7 +88,7 @@ async def _watched(runs: Runs, name: str, cursor: str) -> AsyncGenerator[Event]:
 async def _differences(service: Service, asked: Asked) -> dict[str, Any]:
     from heed.explain.training.recipes import differing
 
-    runs, names = _runs_of(asked), asked.values["names"]
+    runs, names = _runs_of(asked), list(dict.fromkeys(asked.values["names"]))
     settings = [(await runs.whole(name))["settings"] for name in names]
     return {"names": names, "settings": differing(settings)}
 

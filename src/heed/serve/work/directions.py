@@ -68,8 +68,7 @@ def _routes(config: Mapping[str, Any], label: str, name: str) -> list[Route]:
     if not sources or not all(targets):
         raise ConfigError(
             f"{name} does not say which languages it translates, so requests cannot name them. "
-            f'Write "source_lang" and "target_lang" into its config.json with heed quantize, or '
-            "train with --source-lang and --target-lang."
+            "Name them in a copy: heed quantize MODEL --out COPY --source-lang en --target-lang de"
         )
     return [
         Route(source=source, target=target, model=label)

@@ -1,6 +1,6 @@
 """`Translating`: the segments of one request, from the cache or from the search threads."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
@@ -17,6 +17,9 @@ from heed.translate.lines import Line, LineReader, require_room
 from heed.translate.parts import Chunk
 from heed.translate.remember import add_pairs
 from heed.translate.result import Translation
+
+Pair = tuple[str, str]
+"""A source and its translation."""
 
 InWork: TypeAlias = "WeakValueDictionary[bytes, Segment]"
 """The segments that are being searched, by the keys of the cache."""
@@ -81,7 +84,7 @@ class Translating:
         model: Opened,
         call: Call,
         lines: Mapping[int, Line],
-        pairs: Sequence[tuple[str, str]] = (),
+        pairs: Sequence[Pair] = (),
     ) -> None:
         self._call = call
         self._lines = lines
@@ -112,23 +115,29 @@ class Translating:
         """Make the parts of the segments that were not in the cache.
 
         Args:
-            check: called before each segment; raises an error if no client waits.
+            check: called before each segment and pair; raises an error if no client waits.
 
         Raises:
+            ConfigError: the client's expressions take too long.
             DataError: a prefix is too long.
         """
         wanted = [number for number in self._distinct if number not in self._known]
-        reader, tag = self._guided(wanted), self._reader.tag(None)
+        reader, tag = self._guided(wanted, check), self._reader.tag(None)
         for number in wanted:
             check()
             chunks = reader.parts(self._lines[number], number, tag)
-            require_room(chunks, number, self._call.options.max_length)
+            require_room(
+                chunks,
+                number,
+                self._call.options.max_length,
+                length_limit=reader.length_limit,
+            )
             if chunks:
                 self._chunks[number] = chunks
             else:
                 self._known[number] = Translation(text="", status="empty")
 
-    def _guided(self, numbers: Sequence[int]) -> LineReader:
+    def _guided(self, numbers: Sequence[int], check: Callable[[], None]) -> LineReader:
         """A reader of these segments, which follows the pairs of the request."""
         if not (self._pairs and numbers):
             return self._reader
@@ -138,7 +147,7 @@ class Translating:
         reader.rules = reader.rules if line.rules is None else line.rules
         reader.keep_typos = reader.keep_typos if line.keep_typos is None else line.keep_typos
         for lang in dict.fromkeys(self._lines[number].target_lang for number in numbers):
-            add_pairs(reader, self._pairs, target_lang=lang)
+            add_pairs(reader, _each(self._pairs, check), target_lang=lang)
         return reader
 
     def start(self, scheduler: Scheduler, in_work: InWork, *, timeout_s: float) -> None:
@@ -197,3 +206,10 @@ class Translating:
         """Abandon the segments, because no client waits for them."""
         if self._results is not None:
             self._results.abandon()
+
+
+def _each(pairs: Iterable[Pair], check: Callable[[], None]) -> Iterator[Pair]:
+    """The pairs, with a check before each."""
+    for pair in pairs:
+        check()
+        yield pair

@@ -23,6 +23,7 @@ _PRINTF = re.compile(
     r"|(?<=\d)%[ds](?![A-Za-z])|(?<=\d)%%"
     r"|~%|(?<![A-Za-z\d~])~[asd](?![A-Za-z]))"
 )
+_IN_TURN = re.compile(rf"%{_FLAGS}[dsuxXfF@ciopaAeEgG]")
 _BRACES = re.compile(
     r"\{\{\{[^{}]*+\}\}\}|\{\{[^{}]*+\}\}|\{%(?:[^{}%]|%(?!\}))*+%\}"
     r"|[$#%@]\{[^{}\s]{1,100}+\}|\$\([A-Za-z_]\w*+\)"
@@ -41,3 +42,11 @@ FIELDS = (
     Pattern("escape", r"escapes of strings such as \n and \u00e4", re.compile(r"\\"), _ESCAPE),
     Pattern("entity", "entities such as &amp; and &#160;", re.compile("&"), _ENTITY),
 )
+
+
+def fields_in_turn(text: str) -> list[str]:
+    """The fields without a name or a number, such as `%s`, which are filled in their order."""
+    if "%" not in text:
+        return []
+    fields = (match[0] for match in _PRINTF.finditer(text))
+    return [field for field in fields if _IN_TURN.fullmatch(field)]

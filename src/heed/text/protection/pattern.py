@@ -10,9 +10,22 @@ LETTER = (
 """Letters that bound a number. Scripts without blanks between words are left out: `2011年`."""
 
 MARKS = (
-    r"\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u200c\u200d"
+    r"\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a"
+    r"\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a"
+    r"\u07a6-\u07b0\u07eb-\u07f3\u08d3-\u08e1\u08e3-\u0963\u0966-\u0df3\u135d-\u135f\u1dc0-\u1dff"
+    r"\u200c\u200d"
 )
 r"""Accents, vowel signs and joiners, which are parts of words, though `\w` does not match them."""
+
+WORD = rf"(?:[^\W\d_]++[{MARKS}]*+)++"
+"""A word of letters with their marks; possessive, so that a long one takes no more memory."""
+
+SOLID_MARKS = (
+    r"\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u1056-\u1059"
+    r"\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d\u108f\u109a-\u109d"
+    r"\u17b4-\u17d3\u17dd"
+)
+"""The same of scripts without blanks between words: Thai, Lao, Burmese and Khmer."""
 
 
 class Pattern(NamedTuple):

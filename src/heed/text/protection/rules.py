@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from heed.errors import ConfigError
 from heed.text.protection import icu, markup
 from heed.text.protection.addresses import ADDRESSES
-from heed.text.protection.expressions import compiled
+from heed.text.protection.expressions import TimeLimit, compiled
 from heed.text.protection.fields import FIELDS
 from heed.text.protection.numerals import NUMERALS
 from heed.text.protection.pattern import Pattern
@@ -33,12 +33,14 @@ class Rules:
         patterns: regular expressions of the user, in the syntax of Python's `regex`.
         terms: of the user.
         is_within_icu: the text is one of an ICU message, where `#` and quotations are protected.
+        limit: on the time of the patterns for all texts together; None = none.
     """
 
     names: tuple[str, ...] = NAMES
     patterns: tuple[str, ...] = ()
     terms: Terms = field(default_factory=Terms)
     is_within_icu: bool = False
+    limit: TimeLimit | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if unknown := sorted(set(self.names) - set(NAMES)):

@@ -6,6 +6,7 @@ The store holds texts as they are; spans are replaced when training begins.
 import unicodedata
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,10 @@ _PLAIN_MARKS = frozenset(" .,;:!?'\"()-–—…“”„‘’«»、。，！�
 
 Ids = NDArray[np.integer[Any]]
 
+_known: WeakValueDictionary[tuple[int, str, str], ReplacedPairs] = WeakValueDictionary()
+"""Pairs with slots that are in use: training reads them, and at its end the memory. They keep their
+store, so no other one has its id."""
+
 
 def with_slots(store: Store, src_vocab: Vocab, tgt_vocab: Vocab) -> EpochPairs:
     """All pairs, with common spans replaced by slots that are numbered in order.
@@ -39,7 +44,11 @@ def with_slots(store: Store, src_vocab: Vocab, tgt_vocab: Vocab) -> EpochPairs:
     """
     if not (src_vocab.slots and tgt_vocab.slots):
         return store
-    return ReplacedPairs(store, _slotted(store, src_vocab, tgt_vocab))
+    key = id(store), src_vocab.hash, tgt_vocab.hash
+    known = _known.get(key)
+    if known is None:
+        known = _known[key] = ReplacedPairs(store, _slotted(store, src_vocab, tgt_vocab))
+    return known
 
 
 def _slotted(store: Store, src_vocab: Vocab, tgt_vocab: Vocab) -> Iterator[Replacement]:

@@ -147,7 +147,7 @@ def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: 
     save_bundle(out, best, numbers=numbers, metadata={"step": trainer.progress.step})
     _remove_rounded(out, report, trainer.progress.step)
     if recipe.task == "translate":
-        notes.append(calibrate_after_training(out, threads, recipe.training.time_s))
+        notes += calibrate_after_training(out, threads, recipe.training.time_s)
     for text in filter(None, notes):
         report({"kind": "note", "step": trainer.progress.step, "text": text})
     report(

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from heed.bundle.doubts import Judgment, save_judgment
 from heed.bundle.find import find_model_folder
+from heed.bundle.lexicon import save_lexicon
 from heed.data.prepared import DATA, DEV_FILE, TRAIN_FILE, read_held_out
 from heed.data.readers import Pair
 from heed.data.store import Store
 from heed.engine.library import is_compiled
 from heed.errors import ConfigError, DataError
+from heed.train.run.rerank import learn_reranking
 from heed.translate.doubts.calibrate import (
     MOST_PAIRS,
     Pairs,
@@ -23,6 +25,7 @@ from heed.translate.doubts.calibrate import (
     n_pairs_after,
 )
 from heed.translate.doubts.judge import Judge
+from heed.translate.rerank import reranker_of
 from heed.translate.result import Translation
 from heed.translate.translator import Translator, load
 
@@ -124,8 +127,8 @@ def training_pairs(run: Path, translator: Translator) -> Store | None:
 
 def calibrate_after_training(
     run: Path, threads: int | None = None, time_s: float | None = None
-) -> str:
-    """Learn the doubts of a finished run on its development pairs, and store them.
+) -> list[str]:
+    """Learn from a run's development pairs how to rank hypotheses and to doubt; store both.
 
     Args:
         run: its folder.
@@ -133,22 +136,46 @@ def calibrate_after_training(
         threads: CPU threads; None = as many as there are cores.
 
     Returns:
-        The result, as a sentence.
+        The results, as sentences.
 
     Raises:
         RunError: the disk is full or read-only, or permission is denied.
     """
     translator = load_quickly(find_model_folder(run), threads)
+    said: list[str] = []
     try:
         pairs = development_pairs(run, translator)[: n_pairs_after(time_s)]
-        judgment = learn_doubts(translator, pairs, training_pairs(run, translator))
+        training = training_pairs(run, translator)
+        said += _rank_anew(run, translator, pairs, training)
+        judgment = learn_doubts(translator, pairs, training)
     except (ConfigError, DataError) as error:
-        return f"Doubtful translations will be found by rules only. {error}"
+        return [*said, f"Doubtful translations will be found by rules only. {error}"]
     save_judgment(run, judgment)
-    return (
+    return [
+        *said,
         f"Learned on {judgment.n_pairs} development pairs which translations are doubtful; the "
-        f"calibration error of their confidence is {judgment.error:.3f} there."
-    )
+        f"calibration error of their confidence is {judgment.error:.3f} there.",
+    ]
+
+
+def _rank_anew(
+    run: Path, translator: Translator, pairs: list[Pair], training: Store | None
+) -> list[str]:
+    """Let a translator rank hypotheses by word translations too, if that helps; the result."""
+    plain = without_judgment(translator)
+    plain.reranker = translator.reranker = None
+    found = learn_reranking(plain, pairs[:MOST_PAIRS], training)
+    if found is None:
+        return []
+    if found.lexicon is None:
+        return ["Word translations do not help to rank hypotheses."]
+    save_lexicon(run, found.lexicon)
+    translator.reranker = reranker_of(found.lexicon, translator.src_vocab, translator.tgt_vocab)
+    (bleu, chrf), (new_bleu, new_chrf) = found.before, found.after
+    return [
+        "Word translations help to rank hypotheses: development BLEU "
+        f"{bleu:.2f} → {new_bleu:.2f}, chrF {chrf:.2f} → {new_chrf:.2f}."
+    ]
 
 
 def load_quickly(folder: Path, threads: int | None) -> Translator:

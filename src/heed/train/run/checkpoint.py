@@ -28,6 +28,8 @@ from heed.train.step.averages import to_arrays, to_tensors
 
 OPTIMIZER = "optimizer.safetensors"
 PROGRESS = "progress.json"
+OWN_CHECKPOINTS = ("step-*", BEST)
+"""The names of the folders in `checkpoints/`; `*` stands for any characters."""
 MIN_KEPT = 2
 """A disk may damage the newest checkpoint, so one is never enough."""
 
@@ -96,7 +98,7 @@ def save(
         PROGRESS: to_json(dict(progress)),
     }
     if folder.parent.is_dir():
-        remove_temporaries(folder.parent, ("step-*", BEST))
+        remove_temporaries(folder.parent, OWN_CHECKPOINTS)
     write_directory(folder, files, {"step": step, "environment": dict(environment or {})})
     try:
         verify_directory(folder)

@@ -29,7 +29,7 @@ from heed.train.recipe.snapshot import decoding_to_store
 from heed.train.run.artifacts import RunKeeper, best_validation, finish, validate_trainer
 from heed.train.run.setup import make_trainer, open_set_up, reached_limits, resume, set_up
 from heed.train.step.control import CONTROL_FILE, ControlFile, Request
-from heed.train.step.events import EventLog, Report, duration, fan_out
+from heed.train.step.events import EventLog, Report, duration, exact_duration, fan_out
 from heed.train.step.loop import train
 from heed.train.step.progress import Progress
 from heed.train.step.trainer import Trainer
@@ -73,6 +73,7 @@ def run_training(
     before_step: Callable[[], None] = lambda: None,
     at_end: Callable[[Path], object] = lambda out: None,
     started_at: float | None = None,
+    given_s: float | None = None,
 ) -> Outcome:
     """Train a model from `corpus` into the folder `out`, or continue.
 
@@ -83,15 +84,14 @@ def run_training(
         report: gets every event.
         should_stop: called after each step; True saves and pauses.
         before_step: called before each step, in every process.
-        at_end: called with `out` when the model is written, in one process, before `out` is
-            unlocked.
+        at_end: called with `out`, still locked, when the model is written, in one process.
         started_at: `time.monotonic()` at which the time budget starts; None = now.
+        given_s: for messages: the time limit that was given, if `asked` has only a rest of it.
 
     Raises:
         ConfigError: a setting is unknown or impossible.
         DataError: the corpus cannot be read.
-        RunError: `out` holds something else, another process works in it, the recipe changed, or
-            the disk is full.
+        RunError: `out` holds something else or is in use, the recipe changed, or the disk is full.
     """
     started_at = time.monotonic() if started_at is None else started_at
     before = draft(asked)
@@ -111,6 +111,7 @@ def run_training(
         was_finished, notes = resume(trainer, out, decoding_to_store(data, recipe))
         if not was_finished:
             trainer.started_at = started_at - trainer.progress.elapsed_s
+            notes += _slow_start(trainer, given_s)
             _train(trainer, recipe, data, out, notes, report, should_stop, before_step)
             if trainer.progress.is_finished and group.is_leader:
                 at_end(out)
@@ -119,7 +120,7 @@ def run_training(
             was_finished=was_finished,
             progress=trainer.progress,
             validation=best_validation(out),
-            limits=reached_limits(trainer) if trainer.progress.is_finished else "",
+            limits=reached_limits(trainer, given_s) if trainer.progress.is_finished else "",
             usage=TASKS[recipe.task].usage.format(out=out),
         )
 
@@ -175,7 +176,7 @@ def _train(
         report, examine = observer, observer.examine
     else:
         report, examine = fan_out(), None
-    for note in (*notes, *_slow_start(trainer)):
+    for note in notes:
         report({"kind": "note", "text": note, "step": trainer.progress.step})
     report(_start_event(trainer, recipe, data))
     if data.mono:
@@ -207,15 +208,18 @@ def _noted(control: ControlFile, trainer: Trainer, report: Report) -> Request:
     return request
 
 
-def _slow_start(trainer: Trainer) -> list[str]:
+def _slow_start(trainer: Trainer, given_s: float | None) -> list[str]:
     """A remark if little of the time given is left for training itself."""
     time_s, used_s = trainer.config.time_s, trainer.elapsed_s
     if time_s is None or trainer.progress.step or used_s < SLOW_START * time_s:
         return []
+    given = f"the {duration(time_s)} given"
+    if given_s is not None:
+        given = f"the {duration(time_s)} that were left of the {exact_duration(given_s)} given"
     return [
-        f"reading the corpus and making its vocabulary took {duration(used_s)} of the "
-        f"{duration(time_s)} given. To train longer, run the same command again with more --time: "
-        "it continues where this run ends"
+        f"reading the corpus and making its vocabulary took {duration(used_s)} of {given}. To "
+        "train longer, run the same command again with more --time: it continues where this run "
+        "ends"
     ]
 
 

@@ -38,7 +38,7 @@ from heed.train.recipe.folder import OWN_FILES
 from heed.train.recipe.recipe import Draft, Recipe, load_recipe
 from heed.train.recipe.settings import require_same_asked, settle
 from heed.train.run import checkpoint
-from heed.train.run.checkpoint import Checkpoint
+from heed.train.run.checkpoint import OWN_CHECKPOINTS, Checkpoint
 from heed.train.start.counted import counted_weights
 from heed.train.start.embeddings import first_weights, freeze, frozen_in_words, require_way
 from heed.train.start.finetune import Parent, inherited, open_parent, require_same_parent
@@ -63,6 +63,7 @@ def set_up(
     parent = open_parent(draft.parent, asked, draft.task) if draft.parent else None
     require_same_asked(out, asked)
     remove_temporaries(out, OWN_FILES)
+    remove_temporaries(out / CHECKPOINTS, OWN_CHECKPOINTS)
     finish_update(out)
     if n_damaged := EventLog(out).mend():
         text = f"{out / METRICS_FILE}: {_counted(n_damaged, 'damaged line')} removed"
@@ -144,7 +145,7 @@ def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
     averaged = {}
     if config.ema_decay:
         averaged = {name: p.detach().clone() for name, p in model.named_parameters()}
-    vocab, ending = data.tgt_vocab, TASKS[recipe.task].ending(config.time_s)
+    vocab, ending = data.tgt_vocab, TASKS[recipe.task].ending(config.time_s, data)
     return Trainer(
         model=model,
         config=config,
@@ -272,8 +273,13 @@ def _has_ended(out: Path, step: int) -> bool:
     return any(event.get("kind") == "end" and event.get("step") == step for event in last)
 
 
-def reached_limits(trainer: Trainer) -> str:
-    """The limits that ended a run, in words."""
+def has_learned(out: Path) -> bool:
+    """Whether a run folder has a checkpoint beyond the initial weights."""
+    return any(step for step, _ in step_folders(out))
+
+
+def reached_limits(trainer: Trainer, given_s: float | None = None) -> str:
+    """The limits that ended a run, in words; `given_s` is the time limit that the user gave."""
     progress, config = trainer.progress, trainer.config
     reached = []
     if config.max_steps and progress.step >= config.max_steps:
@@ -281,7 +287,8 @@ def reached_limits(trainer: Trainer) -> str:
         at = f"step {progress.step}, beyond its limit" if is_beyond else "its limit"
         reached.append(f"{at} of {_counted(config.max_steps, 'step')} (--max-steps)")
     if config.time_s is not None and trainer.clock_s >= trainer.time_limit_s:
-        reached.append(f"its limit of {exact_duration(config.time_s)} (--time)")
+        limit = exact_duration(config.time_s if given_s is None else given_s)
+        reached.append(f"its limit of {limit} (--time)")
     if _has_stopped_early(trainer):
         without = _counted(progress.without_gain, "validation")
         reached.append(f"{without} without a better score (training.patience)")

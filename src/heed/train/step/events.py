@@ -181,7 +181,8 @@ def duration(seconds: float) -> str:
 
 def exact_duration(seconds: float) -> str:
     """`30m`, `1h05m`; in seconds if they are not whole minutes."""
-    return f"{round(seconds, 2):.10g}s" if seconds % 60 else duration(seconds)
+    seconds = round(seconds, 2)
+    return f"{seconds:.10g}s" if seconds % 60 else duration(seconds)
 
 
 def tensorboard(run_dir: Path) -> Report:

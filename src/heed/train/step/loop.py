@@ -20,7 +20,7 @@ from heed.train.step.fit_memory import (
     PEAK_RECOMPUTING,
     positions_that_fit,
 )
-from heed.train.step.rollback import MAX_SKIPPED, is_sound, roll_back
+from heed.train.step.rollback import MAX_SKIPPED, are_finite, is_sound, roll_back
 from heed.train.step.train_step import StepResult, batch_losses, train_step
 from heed.train.step.trainer import EpochPairs, Keeper, Trainer, Validate
 
@@ -72,10 +72,13 @@ def train(
                 _validate(trainer, keeper, validate, report)
             if request or _is_save_due(trainer, *saved) or progress.is_finished:
                 if not is_sound(trainer.model, progress):
-                    # A request waits while steps are skipped, which soon ends in any case.
-                    if not progress.is_finished and (progress.skipped or not request):
+                    # Saving waits while steps are skipped, which soon ends in any case. Steps that
+                    # do not read an infinite weight could go well for ever.
+                    if progress.skipped and not progress.is_finished:
                         continue
                     report(roll_back(progress, lambda: keeper.restore(trainer)))
+                    if progress.is_finished and progress.best is None:
+                        _validate(trainer, keeper, validate, report)
                 _save(trainer, keeper)
                 saved = (progress.step, trainer.clock_s)
                 if request == Request.STOP or progress.is_finished:
@@ -209,7 +212,10 @@ def _validate(trainer: Trainer, keeper: Keeper, validate: Validate, report: Repo
     validation = validate(whole) if group.is_leader else None
     trainer.model.train()
     group.wait()
-    score = group.agree(validation.score(config.metric) if validation else 0.0)
+    score = validation.score(config.metric) if validation else 0.0
+    if validation and not are_finite(whole.weights().values()):
+        score = -math.inf  # no development sentence reads the weight that is not
+    score = group.agree(score)
     trainer.tick()
     trainer.validation_s = trainer.clock_s - before_s
     progress.validations += 1

@@ -35,10 +35,9 @@ def roll_back(progress: Progress, restore: Callable[[], int]) -> dict[str, Any]:
     """
     if progress.mends >= MAX_MENDS:
         raise RunError(
-            f"training diverged: loss or gradient was not finite in {MAX_SKIPPED} steps in a row, "
-            f"up to step {progress.step}, though the rates were halved {MAX_MENDS} times. The "
-            "last checkpoint is intact. Lower training.learning_rate and "
-            "training.matrix_learning_rate, and start a new run."
+            f"training diverged: {_why(progress)}, up to step {progress.step}, though the rates "
+            f"were halved {MAX_MENDS} times. The last checkpoint is intact. Lower "
+            "training.learning_rate and training.matrix_learning_rate, and start a new run."
         )
     skipped, step = progress.skipped, restore()
     why = f"{skipped} updates in a row were skipped" if skipped else "weights are not finite"
@@ -53,6 +52,13 @@ def roll_back(progress: Progress, restore: Callable[[], int]) -> dict[str, Any]:
         "text": f"{why}: back to the weights of step {step}, "
         f"with learning rates at {progress.rate_scale:.2%} of the schedule's",
     }
+
+
+def _why(progress: Progress) -> str:
+    """What is not finite, in words."""
+    if not progress.skipped:
+        return "weights were not finite"
+    return f"loss or gradient was not finite in {progress.skipped} steps in a row"
 
 
 def is_sound(model: nn.Module, progress: Progress) -> bool:

@@ -40,9 +40,10 @@ from heed.train.recipe.folder import (
     require_outside,
     require_run_folder,
 )
-from heed.train.recipe.recipe import Draft, draft
+from heed.train.recipe.recipe import Draft, draft, load_recipe
 from heed.train.recipe.settings import require_same_asked
 from heed.train.run.run import Outcome, run_training
+from heed.train.run.setup import has_learned
 from heed.train.start.embeddings import require_way
 from heed.train.start.finetune import open_parent
 from heed.train.step.control import ControlFile, Request
@@ -72,6 +73,7 @@ def train_with_teachers(
     before_step: Callable[[], None] = lambda: None,
     at_end: Callable[[Path], object] = lambda out: None,
     started_at: float | None = None,
+    given_s: float | None = None,
 ) -> Outcome:
     """Like `run_training`, after as many teachers as `data.teachers` says.
 
@@ -94,8 +96,10 @@ def train_with_teachers(
     )
     if not before.data.teachers:
         _require_never_begun(out)
-        return train(asked, corpus, started_at=started_at)
+        return train(asked, corpus, started_at=started_at, given_s=given_s)
     _require_possible(before, asked, corpus)
+    if not has_learned(out):
+        _require_time(asked, before.data.teachers)
     _require_possible_afterwards(before, asked, corpus, out)
     require_run_folder(out)
     require_outside(out, corpus.files, (*OWN_PATHS, f"{TEACHERS}/*"))
@@ -107,19 +111,19 @@ def train_with_teachers(
         paused = teachers.run()
     if paused:
         return paused
-    settings = teachers.settings_after()
+    settings, given_s = teachers.settings_after()
     if teachers.have_worked:
         report({"kind": "note", "text": "the model that learns from them"})
     begun_at = None if teachers.have_worked else started_at
-    outcome = train(settings, teachers.corpus_after(), started_at=begun_at)
-    if teachers.time_s is None or not outcome.limits:
+    outcome = train(settings, teachers.corpus_after(), started_at=begun_at, given_s=given_s)
+    if given_s is None or not outcome.limits:
         return outcome
     spent = f"after {duration(teachers.spent_s)} of its teachers"
     return replace(outcome, limits=f"{outcome.limits}, {spent}")
 
 
 def _require_possible(before: Draft, asked: Asked, corpus: Corpus) -> None:
-    """Refuse other tasks, corpora without exactly two languages, and too little time.
+    """Refuse other tasks, and corpora without exactly two languages.
 
     Raises:
         ConfigError: says why.
@@ -140,7 +144,15 @@ def _require_possible(before: Draft, asked: Asked, corpus: Corpus) -> None:
                 "data.teachers needs a corpus of one source and one target language, but "
                 f"{names_of([part])} is of other languages than {names_of([first])}."
             )
-    time_s, count = time_limit(asked), before.data.teachers
+
+
+def _require_time(asked: Asked, count: int) -> None:
+    """Refuse a time in which so many teachers learn nothing.
+
+    Raises:
+        ConfigError: names the least time.
+    """
+    time_s = time_limit(asked)
     if time_s is None:
         return
     least_s = round(LEAST_S / seconds_of_each(1.0, count)[0])
@@ -252,22 +264,27 @@ class _Teachers:
             parse_json(read_bytes(path), path)["seconds"] if path.exists() else 0.0
         )
 
-    def settings_after(self) -> Asked:
-        """The settings of the run itself, with the time that is left.
+    def settings_after(self) -> tuple[Asked, float | None]:
+        """The settings of the run itself, with the time that is left, and the time given for all.
 
         Raises:
             ConfigError: no time is left.
         """
-        if self.time_s is None:
-            return self.asked
-        left_s = self.time_s - self.spent_s
-        if left_s < 1:
+        out, time_s = self.folder.parent, self.time_s
+        if (out / RECIPE_FILE).exists() and not self.asked.is_set("training.time_s"):
+            stored_s = load_recipe(out / RECIPE_FILE).training.time_s  # which holds on
+            return self.asked, None if stored_s is None else stored_s + self.spent_s
+        if time_s is None:
+            return self.asked, None
+        left_s = time_s - self.spent_s
+        if left_s < 1 and not has_learned(out):
             raise ConfigError(
-                f"--time of {exact_duration(self.time_s)} is too short: the teachers took "
+                f"--time of {exact_duration(time_s)} is too short: the teachers took "
                 f"{duration(self.spent_s)} of it. Give more time and repeat the command; their "
                 "translations are kept."
             )
-        return self.asked.plus("training.time_s", left_s)
+        # A run whose limit is lowered below what it has used ends at once.
+        return self.asked.plus("training.time_s", max(1.0, left_s)), time_s
 
     def corpus_after(self) -> Corpus:
         """The corpus and the pairs that the teachers have made."""

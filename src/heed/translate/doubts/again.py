@@ -71,6 +71,8 @@ def _other_options(options: DecodeOptions, *, is_loop: bool) -> DecodeOptions:
     if is_loop:
         size = options.no_repeat_ngram_size
         return replace(changed, no_repeat_ngram_size=min(size, NO_REPEAT) if size else NO_REPEAT)
+    if options.length_formula == "none":  # whatever the penalty is
+        return replace(changed, length_formula="gnmt", length_penalty=LONGER)
     longer = min(MAX_PENALTY, options.length_penalty + LONGER)
     return replace(changed, length_penalty=longer)
 
@@ -104,7 +106,41 @@ def halves(chunk: Chunk, vocab: Vocab) -> list[Chunk]:
     ]
 
 
-def better(first: Translation, others: Sequence[Translation], how: str) -> Translation:
+def halves_of(
+    chunks: Sequence[Chunk], found: Sequence[Translation], vocab: Vocab
+) -> dict[int, list[Chunk]]:
+    """The halves of each part whose translation needs help, if it can be cut; by its index.
+
+    Args:
+        chunks: the parts.
+        found: their translations.
+        vocab: pieces of the sources.
+    """
+    return {
+        place: two
+        for place, each in enumerate(found)
+        if needs_help(each) and (two := halves(chunks[place], vocab))
+    }
+
+
+def fits(joined: Translation, chunk: Chunk, options: DecodeOptions) -> bool:
+    """Whether the joined translation of two halves is as short as one of the whole must be.
+
+    Args:
+        joined: the translation.
+        chunk: the whole part.
+        options: of the first search, with its limits of length.
+    """
+    most = min(options.max_length, options.source_limit(len(chunk.src_ids)))
+    return len(joined.token_scores) <= most
+
+
+def better(
+    first: Translation,
+    others: Sequence[Translation],
+    how: str,
+    origin: Translation | None = None,
+) -> Translation:
     """The first answer, or another with fewer doubts, which then has a remark about that.
 
     An answer with far less confidence is not taken, however few its doubts.
@@ -113,13 +149,14 @@ def better(first: Translation, others: Sequence[Translation], how: str) -> Trans
         first: the answer of the first search.
         others: answers of other searches, the best of a search before the rest; all judged.
         how: the other search, in words.
+        origin: the answer of the first search if `first` is already that of another.
     """
     most = _weight(first)
     best = min(others, key=_weight, default=first)
     is_unlikely = (best.confidence or 0.0) + ALIKE < (first.confidence or 0.0)
     if _weight(best) >= most or is_unlikely:
         return first
-    kinds = ", ".join(dict.fromkeys(d.kind for d in first.doubts if d.kind in HELPED))
+    kinds = ", ".join(dict.fromkeys(d.kind for d in (origin or first).doubts if d.kind in HELPED))
     sentence = f"The first answer was doubtful ({kinds}); this one is from {how}."
     repaired = Doubt(kind="repaired", sentence=sentence)
     return replace(

@@ -132,13 +132,14 @@ def _of_both(
     by_own, _ = words.cover([one.source_tokens for one in found], [one.tokens for one in own])
     rows = []
     for one, other in zip(found, own, strict=True):
-        said, would_say = set(one.tokens), set(other.tokens)
+        tokens, other_tokens = _in_same_case(one, other)
+        said, would_say = set(tokens), set(other_tokens)
         n_shared = len(said & would_say)
         rows.append(
             (
                 n_shared / max(1, len(would_say)),
                 n_shared / max(1, len(said)),
-                _longest_missing(other.tokens, said),
+                _longest_missing(other_tokens, said),
                 sum(other.token_scores) - sum(one.token_scores),
                 _mean(other.token_scores) - _mean(one.token_scores),
             )
@@ -148,6 +149,20 @@ def _of_both(
     )
     columns = np.array(rows, np.float64).reshape(len(found), -1).T
     return [*_ratio(n_own, n_found), *columns, *src.beyond(by_own)]
+
+
+def _in_same_case(one: Translation, other: Translation) -> tuple[list[str], list[str]]:
+    """The pieces of two translations, without case if only one of them is in capitals."""
+    # The model translates a source in capitals into capitals, people may not.
+    if _is_large(one.text) == _is_large(other.text):
+        return one.tokens, other.tokens
+    small = [[piece.lower() for piece in each.tokens] for each in (one, other)]
+    return small[0], small[1]
+
+
+def _is_large(text: str) -> bool:
+    """Whether most letters are capitals; protected spans may be in small letters."""
+    return sum(map(str.isupper, text)) > sum(map(str.islower, text))
 
 
 def _longest_missing(tokens: Sequence[str], said: set[str]) -> float:

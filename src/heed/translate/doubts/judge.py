@@ -13,6 +13,7 @@ from heed.bundle.bundle import Bundle
 from heed.bundle.doubts import Judgment
 from heed.bundle.find import DOUBT_WORDS, DOUBTS
 from heed.errors import FormatError
+from heed.text.protection.fields import fields_in_turn
 from heed.text.vocab import Vocab
 from heed.translate.doubts.features import NAMES, Measured, measure
 from heed.translate.doubts.fit import chances, sums
@@ -159,6 +160,13 @@ class Judge:
         missing, extra = different_numbers(source, text, *self.languages)
         if missing or extra:
             yield Doubt(kind="numbers", sentence=_numbers_differ(missing, extra))
+        fields, theirs = fields_in_turn(source), fields_in_turn(text)
+        if fields != theirs and sorted(fields) == sorted(theirs):
+            sentence = (
+                f"The fields {', '.join(fields)} are in another order, but a program fills them in "
+                "this one. Number them (%1$s)."
+            )
+            yield Doubt(kind="field_order", sentence=sentence)
         if is_untranslated(source, text):
             sentence = "The translation is the same as the source."
             yield Doubt(kind="untranslated", sentence=sentence, start=0, end=len(text))

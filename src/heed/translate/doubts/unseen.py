@@ -3,8 +3,8 @@
 This needs no development pairs; the words are counted before training.
 """
 
-from heed.text.known import SOLID, KnownWords, word_places
-from heed.text.scripts import script_of
+from heed.text.known import KnownWords
+from heed.text.scripts import is_solid
 
 LEAST = 2
 """Fewest unseen words."""
@@ -27,8 +27,8 @@ def is_of_unseen_words(known: KnownWords, source: str) -> bool:
     if known.has_seen_all(source):
         return False
     n_words = n_unseen = 0
-    for start, end in word_places(source):
-        if end - start > 1 and not (source[start] > "\u0e00" and script_of(source[start]) in SOLID):
+    for start, end in known.word_places(source):
+        if end - start > 1 and not is_solid(source[start]):
             n_words += 1
             n_unseen += known.place_of(source[start:end]) < 0
     return n_unseen >= LEAST and n_unseen > SHARE * n_words

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.bundle.doubts import Arrays
-from heed.data.links import Pairs, estimate, expected_counts, read_links
+from heed.data.links import Pairs, Swapped, estimate, expected_counts, read_links
 from heed.data.portions import random_portions
 from heed.data.store import Store
 from heed.machine.seeds import derive_seed
@@ -247,14 +247,6 @@ def _worst(table: Shares) -> Shares:
     return worst
 
 
-class _Swapped:
-    """Pairs with source and target swapped."""
-
-    def __init__(self, pairs: Store) -> None:
-        self.src_lengths, self.tgt_lengths = pairs.tgt_lengths, pairs.src_lengths
-        self.src, self.tgt = pairs.tgt, pairs.src
-
-
 def learn_words(pairs: Store, src_vocab: Vocab, tgt_vocab: Vocab) -> Arrays:
     """Count in training pairs which pieces translate which.
 
@@ -265,7 +257,7 @@ def learn_words(pairs: Store, src_vocab: Vocab, tgt_vocab: Vocab) -> Arrays:
     """
     n_src, n_tgt = src_vocab.size, tgt_vocab.size
     forth, tgt_per_src = _links(pairs, n_src, n_tgt)
-    back, src_per_tgt = _links(_Swapped(pairs), n_tgt, n_src)
+    back, src_per_tgt = _links(Swapped(pairs), n_tgt, n_src)
     src = np.concatenate([forth[0], back[1]])
     tgt = np.concatenate([forth[1], back[0]])
     chances = np.concatenate([forth[2], back[2]])

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from heed.decode.phrases import Form, Phrases, WordEdges
+from heed.text.scripts import is_solid
 from heed.text.slots import encode_with
 from heed.text.vocab import Vocab
 from heed.translate.glossary.glossary import Occurrence
-from heed.translate.words import is_byte_piece, is_solid
+from heed.translate.words import is_byte_piece
 
 
 def phrases_of(

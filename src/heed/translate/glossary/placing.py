@@ -14,6 +14,7 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.text.scripts import is_solid
 from heed.translate.glossary.glossary import Occurrence
 from heed.translate.glossary.honored import find_targets
 from heed.translate.result import Translation
@@ -22,7 +23,6 @@ from heed.translate.words import (
     Matrix,
     Span,
     best_stretch,
-    is_solid,
     link_spans,
     word_spans,
 )
@@ -166,7 +166,7 @@ class Site:
         ]
         # Target terms that are already in the translation must not be replaced by others.
         taken = [*taken, *(span for span in there if span is not None)]
-        links = Links([], [], np.zeros((0, 0)))
+        links = Links([], [], np.zeros((0, 0)), np.zeros((0, 0)))
         if missing:
             src, tgt = word_spans(source_text), word_spans(text)
             if len(src) * len(tgt) <= _MAX_LINKS:
