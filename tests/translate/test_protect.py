@@ -340,9 +340,9 @@ def test_a_span_in_place_of_a_word_is_spaced_as_the_word() -> None:
 @pytest.mark.parametrize(
     ("reads", "expected"),
     [
-        ((0, 2, 3, 4), "Regel 7 warte 30 Tage"),  # `7` was written for `30`
-        ((0, 2, 1, 4), "Regel warte 30 7 Tage"),
+        ((0, 2, 3, 4), "Regel 7 warte 30 Monate"),  # `7` was written for `30`
+        ((0, 2, 1, 4), "Regel warte 30 7 Monate"),
     ],
 )
 def test_a_number_in_place_of_another_is_no_copy(reads: tuple[int, ...], expected: str) -> None:
-    assert restored("Rule 7 wait 30 days", "Regel warte 7 Tage", reads=reads) == expected
+    assert restored("Rule 7 wait 30 months", "Regel warte 7 Monate", reads=reads) == expected
