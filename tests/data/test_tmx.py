@@ -72,6 +72,26 @@ def test_inline_codes_fall_and_the_words_around_and_inside_highlights_stay(tmp_p
     assert next(read_units(path, "en", "de"))[0] == "Press the red button."
 
 
+@pytest.mark.parametrize(
+    ("code", "read"),
+    [
+        ("<ph>%s</ph>", "%s"),
+        ('<ph x="1">{count}</ph>', "{count}"),
+        ("<ph>%1$d</ph>", "%1$d"),
+        ("<ph></ph>", ""),
+        ("<ph>&lt;br/&gt;</ph>", ""),
+        ("<ph>%s of %s</ph>", ""),
+        ("<ph>{0}<sub>note</sub></ph>", ""),
+        ("<ph><sub>note</sub>{0}</ph>", ""),
+        ("<bpt>{0}</bpt>", ""),
+        ("<it><ph>%s</ph></it>", ""),
+    ],
+)
+def test_a_field_in_a_placeholder_is_text(tmp_path: Path, code: str, read: str) -> None:
+    path = write(tmp_path, unit(en=f"Frame ({code}) here", de="da"))
+    assert next(read_units(path, "en", "de"))[0] == f"Frame ({read}) here"
+
+
 def test_a_unit_with_one_of_the_languages_has_an_empty_side_and_others_are_passed_over(
     tmp_path: Path,
 ) -> None:

@@ -189,7 +189,7 @@ Next:
     heed translate -m {out} -t fr "I am a student"
     heed next-word -m {out} -t en "纽约是一座城市" --prefix "New York is a"
     heed align -m {out} -t es "You are welcome"
-    heed inspect -m {out} "I am a student" --target-lang fr --tree
+    heed inspect -m {out} "I am a student" -t fr --tree
     heed train --src your.en --tgt your.de --out run/
 """
 

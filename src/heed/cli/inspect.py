@@ -100,7 +100,7 @@ class TextOrFolder(Text):
 @text_option("--every-step", bool, "Trace every step of the search too.")
 @text_option("--beam-size", click.IntRange(1), "Beam size of the search.")
 @text_option("--seed", int, "Seed of the sample.", default=0)
-@text_option("--target-lang", str, "Target language, for a model with several.")
+@text_option("-t --target-lang", str, "Target language, for a model with several.")
 @as_one(Shown, "shown")
 @click.pass_context
 def inspect(

@@ -12,10 +12,13 @@ from xml.parsers import expat
 from heed.data.lines import MAX_LINE_BYTES
 from heed.data.xml_encoding import read_xml
 from heed.errors import DataError
+from heed.text.protection.fields import is_field
 
-# Their content is another program's markup, such as "<b>", not words of either language.
+# Their content is another program's markup, such as "<b>", not words of either language. Only a
+# field in a placeholder, such as "%s" in <ph>, belongs to the text that people translate.
 _CODES = frozenset(("bpt", "ept", "it", "ph", "ut"))
 _MAX_SEGMENT_CHARS = MAX_LINE_BYTES
+_MAX_PIECES = 16  # that the parser gives of a field
 # Expat keeps what is below in memory; before version 2.6 it also reads a tag, comment or entity
 # again from its beginning with every chunk.
 _MAX_TOKEN_BYTES = 1 << 20
@@ -76,6 +79,7 @@ class _UnitReader:
         self._n_chars = 0
         self._is_complete = True
         self._depth = self._code_depth = 0
+        self._placeholder: list[str] | None = None  # text of the <ph> being read, without elements
         self._root = ""
         self._n_fed_bytes = self._n_ended_chars = 0
         self._doctype_start: int | None = None  # while its declarations are read
@@ -137,6 +141,8 @@ class _UnitReader:
                 f"{self._where()}: elements must be nested at most {_MAX_DEPTH} deep, but are "
                 "deeper. Is this a TMX file?"
             )
+        if self._code_depth:
+            self._placeholder = None
         if not self._root:
             self._root = tag
             if tag != "tmx":
@@ -154,6 +160,8 @@ class _UnitReader:
         elif tag == "seg" and self._ranks:
             self._segment, self._n_chars, self._is_complete = [], 0, True
         elif tag in _CODES:
+            if tag == "ph" and not self._code_depth:
+                self._placeholder = []
             self._code_depth += 1
 
     def _end(self, tag: str) -> None:
@@ -165,8 +173,14 @@ class _UnitReader:
             self._segment = None
         elif tag in _CODES:
             self._code_depth -= 1
+            if self._placeholder is not None:
+                text, self._placeholder = "".join(self._placeholder), None
+                self._characters(text if is_field(text) else "")
 
     def _characters(self, text: str) -> None:
+        if self._placeholder is not None:
+            is_short = len(self._placeholder) < _MAX_PIECES
+            self._placeholder = [*self._placeholder, text] if is_short else None
         if self._segment is None or self._code_depth:
             return
         self._n_chars += len(text)
@@ -179,6 +193,7 @@ class _UnitReader:
 
     def _skipped_entity(self, name: str, is_parameter: bool) -> None:
         """An entity that a DTD outside of the file may define: HTML's names are known."""
+        self._placeholder = None
         if is_parameter or self._segment is None or self._code_depth:
             return
         character = html5.get(f"{name};")
@@ -187,6 +202,7 @@ class _UnitReader:
 
     def _external_entity(self, *_: object) -> int:
         """An entity whose text is in another file, which is never opened."""
+        self._placeholder = None
         if self._segment is not None and not self._code_depth:
             self._is_complete = False
             self._characters(" ")

@@ -289,6 +289,17 @@ CLIPPED = """frames => frames.flatMap(svg => [...svg.querySelectorAll("text")]
     .map(text => text.textContent))"""
 
 
+def test_the_formula_of_a_number_fits_on_a_phone(open_page: Open) -> None:
+    """With the longest numbers of a usual model."""
+    phone = {"width": 390, "height": 844}
+    page = open_page("#/positions?pos=127&dim=10", viewport=phone, is_mobile=True)
+    sees(page)
+    term = page.locator(".term")
+    expect(term).to_contain_text("PE(127,10)")
+    width, room = term.evaluate("each => [each.scrollWidth, each.clientWidth]")
+    assert width <= room
+
+
 def test_no_label_of_a_curve_is_clipped_on_a_phone(open_page: Open) -> None:
     page = open_page("#/positions", viewport={"width": 360, "height": 740}, is_mobile=True)
     sees(page)

@@ -44,6 +44,11 @@ FIELDS = (
 )
 
 
+def is_field(text: str) -> bool:
+    """Whether a text is one field, such as `%s` or `{name}`, and nothing else."""
+    return any(field.fullmatch(text) for field in (_PRINTF, _BRACES))
+
+
 def fields_in_turn(text: str) -> list[str]:
     """The fields without a name or a number, such as `%s`, which are filled in their order."""
     if "%" not in text:
