@@ -112,6 +112,28 @@ def test_the_guide_of_a_source_does_not_depend_on_its_batch(translator: Translat
     assert [found.text for found in together] == [translator(text, beam_size=3) for text in texts]
 
 
+@pytest.mark.parametrize(
+    ("pair", "source", "left_open"),
+    [
+        (("The dog sleeps on the house", "Der Hund schläft"), "The dog sleeps on the house.", -1),
+        (("The dog sleeps on the house.", "Der Hund schläft."), "The dog sleeps on the house", -2),
+        (("The dog sleeps on the house.", "Der Hund schläft."), "The cat sleeps on the house.", 0),
+        (("The dog sleeps on the house.", "Der Hund schläft"), "The dog sleeps on the house", 0),
+    ],
+)
+def test_the_end_of_another_kind_of_sentence_is_not_followed(
+    translator: Translator, pair: tuple[str, str], source: str, left_open: int
+) -> None:
+    """A sentence keeps its full stop beside a pair without one, and gets none from a pair."""
+    heed.remember(translator, [pair])
+    (chunk,) = translator.reader.parts(Line(source), 0, [])
+    assert chunk.guide is not None and not chunk.is_remembered
+    expected = [*translator.tgt_vocab.encode(pair[1]), translator.tgt_vocab.eos_id]
+    if left_open:
+        expected[left_open] = -1
+    assert list(chunk.guide.ids) == expected
+
+
 def test_the_last_pair_of_a_source_counts(translator: Translator) -> None:
     source = "The dog sleeps"
     assert heed.remember(translator, [(source, "eins"), (source, "zwei")]) == 1

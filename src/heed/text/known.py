@@ -74,7 +74,7 @@ SOLID = frozenset(("han", "kana", "thai"))
 """Scripts without blanks between words."""
 
 _EAST_ASIAN = frozenset(("han", "kana"))
-_ENDS = frozenset(".!?:…。！？")
+ENDS = frozenset(".!?:…。！？")
 _UNCLEAR = 128
 _CALLS = re.compile(r"\s*:")
 
@@ -335,7 +335,7 @@ class _Counts:
             inner = [
                 word
                 for word, (start, _) in zip(words[1:], places[1:], strict=True)
-                if text[max(0, start - 2)] not in _ENDS
+                if text[max(0, start - 2)] not in ENDS
             ]
             self.inner.update(inner)
             if 2 * sum(word[0].isupper() for word in inner) <= len(inner):

@@ -13,6 +13,7 @@ from heed.decode.guided import Guide
 from heed.decode.phrases import Phrases
 from heed.decode.slots import Slot
 from heed.text.capitals import in_small_letters, is_in_capitals
+from heed.text.known import ENDS
 from heed.text.memory import LEAST_SIMILARITY, TranslationMemory
 from heed.text.normalize import normalize
 from heed.text.protected import NAME, Rules, Span, find_spans, with_things
@@ -217,18 +218,31 @@ class PartCutter:
         if not matches:
             return chunk
         similarity, memory, number = max(matches, key=lambda match: match[0])
-        own = {id for slot in chunk.slots for id in (slot.id, slot.closing_id)}
-        tgt_ids = memory.tgt(number).tolist()
-        ids = [i if i in own or not self.tgt_vocab.is_control(i) else -1 for i in tgt_ids]
         # 1,500 software strings, BLEU and chrF2 with 16 times the third power of the similarity:
         # 32.3, 56.0; with 12 times the second: 32.0, 55.6; with 20 times the fourth: 32.0, 55.5.
         bonus = SAME_BONUS if similarity == 1 else memory.bonus * similarity**3
         match = Match(
             similarity=similarity,
             source=_shown(self.src_vocab, memory.src(number).tolist()[len(self.tag) :]),
-            target=_shown(self.tgt_vocab, tgt_ids),
+            target=_shown(self.tgt_vocab, memory.tgt(number).tolist()),
         )
-        return replace(chunk, guide=Guide((*ids, self.tgt_vocab.eos_id), bonus), match=match)
+        return replace(
+            chunk, guide=Guide(self._followed(chunk, memory, number), bonus), match=match
+        )
+
+    def _followed(self, chunk: Chunk, memory: TranslationMemory, number: int) -> tuple[int, ...]:
+        """The ids of a remembered translation as a guide; -1 where it is not to be followed.
+
+        If only one of the two sources ends a sentence, the model decides how the translation ends.
+        """
+        src_ids, tgt_ids = memory.src(number).tolist(), memory.tgt(number).tolist()
+        own = {id for slot in chunk.slots for id in (slot.id, slot.closing_id)}
+        ids = [i if i in own or not self.tgt_vocab.is_control(i) else -1 for i in tgt_ids]
+        ids.append(self.tgt_vocab.eos_id)
+        had_mark, ends_with_mark = _ends(self.src_vocab, src_ids), _ends(self.tgt_vocab, tgt_ids)
+        if had_mark == ends_with_mark != _ends(self.src_vocab, chunk.src_ids[:-1]):
+            ids[-2 if ends_with_mark else -1] = -1
+        return tuple(ids)
 
     def _share_lost(self, memory: TranslationMemory, number: int) -> float:
         """The share of a remembered source that is a slot which its translation lacks.
@@ -389,3 +403,8 @@ def _shown(vocab: Vocab, ids: list[int]) -> str:
         for is_slot, stretch in groupby(ids, vocab.is_control)
     ]
     return " ".join(filter(None, stretches))
+
+
+def _ends(vocab: Vocab, ids: Sequence[int]) -> bool:
+    """Whether pieces end a sentence."""
+    return bool(ids) and vocab.pieces(ids[-1:])[0][-1:] in ENDS
