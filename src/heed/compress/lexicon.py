@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.data.links import estimate, read_links
+from heed.data.links import translations
 from heed.data.portions import PAIRS_AT_ONCE
 from heed.data.store import Store
 from heed.engine.shortlist import Shortlist
@@ -61,9 +61,8 @@ class Lexicon:
             src_vocab: vocabulary of the sources.
             tgt_vocab: vocabulary of the targets.
         """
-        keys, links = read_links(pairs, src_vocab.size, tgt_vocab.size, at_most=MAX_LINKS)
-        src, tgt = np.divmod(keys, tgt_vocab.size)
-        chances = estimate(links, src)
+        sizes = src_vocab.size, tgt_vocab.size
+        src, tgt, chances, _ = translations(pairs, *sizes, at_most=MAX_LINKS)
         same = _same_pieces(src_vocab, tgt_vocab)
         src, tgt = np.append(src, same[:, 0]), np.append(tgt, same[:, 1])
         # Names are often copied, even if no pair contains them, so copies come first.

@@ -87,6 +87,31 @@ def read_links(
     return distinct, links
 
 
+class Translations(NamedTuple):
+    """The distinct links in some pairs, by source id and then by target id.
+
+    Attributes:
+        src: source id of each; the one after the last is the empty word, `(n_links,)`.
+        tgt: target id of each, `(n_links,)`.
+        chances: p(target | source), `(n_links,)`.
+        links: their occurrences.
+    """
+
+    src: Numbers
+    tgt: Numbers
+    chances: NDArray[np.float64]
+    links: list[Links]
+
+
+def translations(
+    pairs: Pairs, src_vocab_size: int, tgt_vocab_size: int, *, at_most: int
+) -> Translations:
+    """Which pieces translate which, by EM; arguments as in `read_links`."""
+    keys, links = read_links(pairs, src_vocab_size, tgt_vocab_size, at_most=at_most)
+    src, tgt = np.divmod(keys, tgt_vocab_size)
+    return Translations(src, tgt, estimate(links, src), links)
+
+
 def estimate(links: list[Links], src: Numbers) -> NDArray[np.float64]:
     """p(target | source) of each distinct link `(n_links,)`, whose source ids are `src`."""
     chances = np.ones(len(src))

@@ -7,7 +7,7 @@ bounded for files of any size (four bytes for each line and side).
 import csv
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -51,6 +51,11 @@ class Pair:
     source_lang: str = ""
     target_lang: str = ""
     fault: str = ""
+
+
+def with_text(pairs: Iterable[Pair]) -> list[Pair]:
+    """The pairs both sides of which have text."""
+    return [pair for pair in pairs if pair.src.strip() and pair.tgt.strip()]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -175,7 +175,8 @@ class _UnitReader:
             self._code_depth -= 1
             if self._placeholder is not None:
                 text, self._placeholder = "".join(self._placeholder), None
-                self._characters(text if is_field(text) else "")
+                if is_field(text):
+                    self._characters(text)
 
     def _characters(self, text: str) -> None:
         if self._placeholder is not None:

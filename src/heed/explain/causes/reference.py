@@ -87,9 +87,6 @@ def reference(
     )
 
 
-"""The mark at the beginning of a word."""
-
-
 def _place(tokens: Sequence[str], word: str) -> int:
     """The index of a word that is a single piece."""
     for place, token in enumerate(tokens):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.data.links import estimate, read_links
+from heed.data.links import translations
 from heed.data.store import Store
 from heed.text.known import SOLID
 from heed.text.scripts import script_of
@@ -52,9 +52,7 @@ class Anchors:
 
     def __init__(self, pairs: Store, src_vocab: Vocab, tgt_vocab: Vocab) -> None:
         n_src, n_tgt = src_vocab.size, tgt_vocab.size
-        keys, links = read_links(pairs, n_src, n_tgt, at_most=MAX_LINKS)
-        src, tgt = np.divmod(keys, n_tgt)
-        forth = estimate(links, src)
+        src, tgt, forth, _ = translations(pairs, n_src, n_tgt, at_most=MAX_LINKS)
         totals = np.zeros(n_tgt)
         np.add.at(totals, tgt, forth)
         # p(source | target) if all sources are equally frequent, which needs no second pass.

@@ -12,7 +12,7 @@ from heed.bundle.doubts import Judgment, save_judgment
 from heed.bundle.find import find_model_folder
 from heed.bundle.lexicon import save_lexicon
 from heed.data.prepared import DATA, DEV_FILE, TRAIN_FILE, read_held_out
-from heed.data.readers import Pair
+from heed.data.readers import Pair, with_text
 from heed.data.store import Store
 from heed.engine.library import is_compiled
 from heed.errors import ConfigError, DataError
@@ -42,7 +42,7 @@ def learn_doubts(translator: Translator, pairs: list[Pair], training: Store | No
     Raises:
         DataError: there are too few development pairs.
     """
-    pairs = [pair for pair in pairs if pair.src.strip() and pair.tgt.strip()][:MOST_PAIRS]
+    pairs = with_text(pairs)[:MOST_PAIRS]
     plain = without_judgment(translator)
     has_several = bool(translator.reader.target_langs)
     langs = [pair.target_lang or None if has_several else None for pair in pairs]

@@ -13,20 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.bundle.lexicon import Lexicon
-from heed.data.links import Pairs, Swapped, estimate, read_links
-from heed.data.readers import Pair
+from heed.data.links import Pairs, Swapped, translations
+from heed.data.readers import Pair, with_text
 from heed.data.store import Store
 from heed.evaluate.counts import Counts, Reading, count_bleu, count_chrf, reading_here
 from heed.text.normalize import normalize
 from heed.translate.doubts.calibrate import LEAST_PAIRS
+from heed.translate.doubts.words import MAX_LINKS
 from heed.translate.rerank import Reranker, added_scores, learns_from
 from heed.translate.translator import Translator
 
 LEAST_GAIN = 0.3
 """Points of the mean of BLEU and chrF2; less may be chance."""
-
-MAX_LINKS = 1 << 22
-"""Pairs of a source and a target piece that are counted: some seconds, 50 MB."""
 
 LEAST_CHANCE = 1e-3
 """Links of a smaller probability are not stored."""
@@ -64,7 +62,7 @@ def learn_reranking(
         None if there are too few pairs, too many training pairs, several target languages, or one
         hypothesis in a search.
     """
-    pairs = [pair for pair in pairs if pair.src.strip() and pair.tgt.strip()]
+    pairs = with_text(pairs)
     if training is None or not learns_from(len(training)):
         return None
     has_choice = translator.options.beam_size > 1 and not translator.options.sample
@@ -93,9 +91,7 @@ def count_translations(pairs: Pairs, n_src: int, n_tgt: int) -> Lexicon:
         n_src: size of the source vocabulary.
         n_tgt: size of the target vocabulary.
     """
-    keys, links = read_links(Swapped(pairs), n_tgt, n_src, at_most=MAX_LINKS)
-    tgt, src = np.divmod(keys, n_src)
-    chances = estimate(links, tgt)
+    tgt, src, chances, _ = translations(Swapped(pairs), n_tgt, n_src, at_most=MAX_LINKS)
     kept = chances >= LEAST_CHANCE
     return Lexicon(
         src=src[kept].astype(np.int32),

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.bundle.doubts import Arrays
-from heed.data.links import Pairs, Swapped, estimate, expected_counts, read_links
+from heed.data.links import Pairs, Swapped, expected_counts, translations
 from heed.data.portions import random_portions
 from heed.data.store import Store
 from heed.machine.seeds import derive_seed
@@ -294,12 +294,9 @@ def _links(
     pairs: Pairs, n_src: int, n_tgt: int
 ) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64], Shares], Shares]:
     """Source ids, target ids and probabilities of links; and the fertility of each source id."""
-    keys, links = read_links(pairs, n_src, n_tgt, at_most=MAX_LINKS)
-    if not len(keys):
-        nothing = np.zeros(0, np.int64)
-        return (nothing, nothing, np.zeros(0)), np.ones(n_src)
-    src, tgt = np.divmod(keys, n_tgt)
-    chances = estimate(links, src)
+    src, tgt, chances, links = translations(pairs, n_src, n_tgt, at_most=MAX_LINKS)
+    if not len(src):
+        return (src, tgt, chances), np.ones(n_src)
     expected = expected_counts(links, chances)
     counts = np.zeros(n_src + 1)
     seen = np.bincount(src, expected, n_src + 1)
