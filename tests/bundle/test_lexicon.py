@@ -1,7 +1,7 @@
 """Word translations are stored with the model, and damage is seen."""
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +12,32 @@ from tests.random_bundle import bundle
 from heed.bundle.alignment import AlignmentHeads, save_alignment_heads
 from heed.bundle.bundle import load_bundle, save_bundle
 from heed.bundle.find import LEXICON
-from heed.bundle.lexicon import Lexicon, save_lexicon
+from heed.bundle.lexicon import Lexicon, Links, Weights, save_lexicon
 from heed.disk.tensors import decode_tensors, encode_tensors
 from heed.errors import FormatError
 from heed.text.vocab import train_vocab
 
 SIZES = 5, 7
 LINKED = Lexicon(
-    src=np.array([1, 4, 2], np.int32),
-    tgt=np.array([0, 6, 7], np.int32),
-    chances=np.array([0.5, 1.0, 0.25], np.float32),
-    weight=0.0625,
-    per_token=-0.03125,
+    pieces=Links(
+        np.array([1, 4, 2], np.int32),
+        np.array([0, 6, 7], np.int32),
+        np.array([0.5, 1.0, 0.25], np.float32),
+    ),
+    words=Links(
+        np.array([1, 0], np.int32), np.array([0, 1], np.int32), np.array([0.5, 0.75], np.float32)
+    ),
+    src_words=("the", "猫"),
+    tgt_words=("größe",),
+    weights=Weights(pieces=0.0625, words=0.125, per_token=-0.03125),
 )
 
 
 def same(one: Lexicon, other: Lexicon) -> bool:
-    return all(
-        np.array_equal(getattr(one, field.name), getattr(other, field.name))
-        for field in fields(Lexicon)
+    links = zip((*one.pieces, *one.words), (*other.pieces, *other.words), strict=True)
+    return all(np.array_equal(*pair) for pair in links) and (
+        (one.src_words, one.tgt_words, one.weights)
+        == (other.src_words, other.tgt_words, other.weights)
     )
 
 
@@ -49,22 +56,36 @@ def test_a_lexicon_comes_back_as_it_was_and_goes_where_the_model_goes(
     save_bundle(tmp_path / "copy", read)
     copied = load_bundle(tmp_path / "copy").lexicon
     assert copied is not None and same(copied, LINKED)
-    save_lexicon(folder, replace(LINKED, weight=0.5))
+    save_lexicon(folder, replace(LINKED, weights=Weights(0.5, 0.0, 0.0)))
     newer = load_bundle(folder).lexicon
-    assert newer is not None and newer.weight == 0.5
+    assert newer is not None and newer.weights == (0.5, 0.0, 0.0)
+
+
+def test_a_lexicon_may_be_empty() -> None:
+    no = np.zeros(0, np.int32)
+    nothing = Links(no, no, no.astype(np.float32))
+    empty = replace(LINKED, pieces=nothing, words=nothing, src_words=(), tgt_words=())
+    found = Lexicon.from_files({LEXICON: empty.to_bytes()}, SIZES, Path("model"))
+    assert found is not None and same(found, empty)
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        {"links.src": np.array([1, 5, 2], np.int32)},
-        {"links.src": np.array([1, -1, 2], np.int32)},
-        {"links.tgt": np.array([0, 6, 8], np.int32)},
-        {"links.tgt": np.array([0, 6], np.int32)},
-        {"links.tgt": np.array([0.0, 6.0, 7.0], np.float32)},
-        {"links.chances": np.array([0.5, 1.5, 0.25], np.float32)},
-        {"links.chances": np.array([0.5, 0.0, 0.25], np.float32)},
-        {"weights": np.array([0.5], np.float32)},
+        {"pieces.src": np.array([1, 5, 2], np.int32)},
+        {"pieces.src": np.array([1, -1, 2], np.int32)},
+        {"pieces.tgt": np.array([0, 6, 8], np.int32)},
+        {"pieces.tgt": np.array([0, 6], np.int32)},
+        {"pieces.tgt": np.array([0.0, 6.0, 7.0], np.float32)},
+        {"pieces.chances": np.array([0.5, 1.5, 0.25], np.float32)},
+        {"pieces.chances": np.array([0.5, 0.0, 0.25], np.float32)},
+        {"pieces.src": np.array([[1, 4, 2]], np.int32)},
+        {"words.src": np.array([1, 2], np.int32)},
+        {"words.tgt": np.array([0, 2], np.int32)},
+        {"words.sources": np.frombuffer(b"\xff\n\xff", np.uint8)},
+        {"words.sources": np.array([1.0], np.float32)},
+        {"words.targets": np.zeros(0, np.uint8)},
+        {"weights": np.array([0.5, 0.5], np.float32)},
         {"more": np.zeros(3, np.float32)},
     ],
     ids=lambda changed: " ".join(changed),

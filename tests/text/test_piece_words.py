@@ -2,7 +2,7 @@
 
 import pytest
 
-from heed.text.piece_words import words_of
+from heed.text.piece_words import counted_words, words_of
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,19 @@ def test_pieces_make_words(pieces: list[str], words: list[str]) -> None:
 def test_text_that_is_tokenized_is_parted_at_blanks_only() -> None:
     pieces = ["▁don", "'", "t", "▁,", "▁go"]
     assert [word.text for word in words_of(pieces, only_blanks=True)] == ["don't", ",", "go"]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words"),
+    [
+        (["▁Den", "▁Straß", "en", "-Plan", ",", "▁naïve"], "den strassen - plan , naïve"),
+        (["▁1", "2", ".3", "<s1>"], "12 . 3 < s1 >"),
+        (["▁नमस्ते", "▁दुनिया", "।"], "नमस्ते दुनिया ।"),
+        (["▁猫は", "走る", "。"], "猫 は 走 る 。"),
+        ([], ""),
+    ],
+)
+def test_words_are_counted_in_lower_case_and_without_their_pieces(
+    pieces: list[str], words: str
+) -> None:
+    assert counted_words(pieces) == words.split()

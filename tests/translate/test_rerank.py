@@ -10,16 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.translate.test_translator import SENTENCES, make_translator
 
-from heed.bundle.lexicon import Lexicon
+from heed.bundle.lexicon import Lexicon, Links, Weights
 from heed.decode.guided import Guide
 from heed.decode.options import DecodeOptions
 from heed.decode.phrases import Phrases
 from heed.decode.state import Hypothesis
+from heed.text.piece_words import counted_words
 from heed.text.vocab import Vocab, train_vocab
 from heed.translate.parts import SAME_BONUS, Chunk
 from heed.translate.rerank import LEAST, Reranker, reranking
 
-N_SRC, N_TGT = 4, 5
+N_SRC, N_TGT, END = 4, 5, 99
 
 
 @pytest.fixture(scope="module")
@@ -33,15 +34,42 @@ TABLES = st.dictionaries(
 )
 
 
-def lexicon(table: Table, weight: float = 1.0, per_token: float = 0.0) -> Lexicon:
+class Letters:
+    """A vocabulary in which piece 0 is `▁a`, and so on; each is a word."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def pieces(self, ids: Any) -> list[str]:
+        return ["▁" + "abcdef"[id] for id in ids]
+
+    def is_control(self, id: int) -> bool:
+        return id == END
+
+
+def links(table: Table) -> Links:
     src, tgt = zip(*table, strict=True) if table else ((), ())
-    return Lexicon(
-        src=np.array(src, np.int32),
-        tgt=np.array(tgt, np.int32),
-        chances=np.array([*table.values()], np.float32),
-        weight=weight,
-        per_token=per_token,
+    return Links(
+        np.array(src, np.int32), np.array(tgt, np.int32), np.array([*table.values()], np.float32)
     )
+
+
+def lexicon(
+    pieces: Table, weight: float = 1.0, per_token: float = 0.0, words: Table | None = None
+) -> Lexicon:
+    """Of pieces; or also of words, which are those of `Letters` in reverse order."""
+    return Lexicon(
+        pieces=links(pieces),
+        words=links(words or {}),
+        src_words=tuple("abcdef"[:N_SRC][::-1]),
+        tgt_words=tuple("abcdef"[:N_TGT][::-1]),
+        weights=Weights(weight, weight if words else 0.0, per_token),
+    )
+
+
+def reranker(*args: Any, **options: Any) -> Reranker:
+    vocabs: Any = Letters(N_SRC), Letters(N_TGT)
+    return Reranker(lexicon(*args, **options), *vocabs)
 
 
 def hypothesis(ids: list[int], score: float) -> Hypothesis:
@@ -54,39 +82,62 @@ def hypothesis(ids: list[int], score: float) -> Hypothesis:
     )
 
 
+def model_1(table: Table, src: list[int], target: list[int]) -> float:
+    words = [*target, N_TGT]
+    means = [sum(table.get((x, y), 0.0) for y in words) / len(words) for x in src]
+    return sum(math.log(max(mean, LEAST)) for mean in means)
+
+
 @given(
+    TABLES,
     TABLES,
     st.lists(st.integers(0, N_SRC - 1), max_size=5),
     st.lists(st.lists(st.integers(0, N_TGT - 1), max_size=4), min_size=1, max_size=4),
 )
 def test_the_probability_of_a_source_is_that_of_model_1(
-    table: Table, src: list[int], targets: list[list[int]]
+    pieces: Table, words: Table, src: list[int], targets: list[list[int]]
 ) -> None:
-    expected = []
-    for target in targets:
-        words = [*target, N_TGT]
-        means = [sum(table.get((x, y), 0.0) for y in words) / len(words) for x in src]
-        expected.append(sum(math.log(max(mean, LEAST)) for mean in means))
-    found = Reranker(lexicon(table), N_SRC, N_TGT).explained(src, targets)
-    assert found == pytest.approx(expected)
+    here = reranker(pieces, words=words)
+    found = here.explained(src, targets)
+    assert found[0] == pytest.approx([model_1(pieces, src, target) for target in targets])
+    reversed_src = [N_SRC - 1 - x for x in src]
+    assert found[1] == pytest.approx(
+        [model_1(words, reversed_src, [N_TGT - 1 - y for y in target]) for target in targets]
+    )
+    assert here.explained([END, *src, END], targets).tolist() == found.tolist()
     # The same bits as if asked alone.
-    alone = [Reranker(lexicon(table), N_SRC, N_TGT).explained(src, [one])[0] for one in targets]
-    assert found.tolist() == alone
+    alone = [here.explained(src, [one])[:, 0].tolist() for one in targets]
+    assert found.T.tolist() == alone
+
+
+def test_words_without_translations_explain_nothing() -> None:
+    short = Lexicon(
+        pieces=links({}),
+        words=links({(0, 0): 1.0}),
+        src_words=("b",),
+        tgt_words=("c",),
+        weights=Weights(0.0, 1.0, 0.0),
+    )
+    vocabs: Any = Letters(N_SRC), Letters(N_TGT)
+    found = Reranker(short, *vocabs).explained([1, 3], [[2], [4], [2, 4]])[1]
+    assert found == pytest.approx(
+        [math.log(1 / 2) + math.log(LEAST), 2 * math.log(LEAST), math.log(1 / 3) + math.log(LEAST)]
+    )
 
 
 def test_a_hypothesis_that_explains_more_of_the_source_may_come_first() -> None:
     table = {(1, 1): 0.9, (2, 2): 0.9}
     short, whole = hypothesis([1], -0.5), hypothesis([1, 2], -0.6)
     for weight, per_token, first in ((0.001, 0.0, short), (0.1, 0.0, whole), (0.1, -1.0, short)):
-        ranked = Reranker(lexicon(table, weight, per_token), N_SRC, N_TGT).ranked
+        ranked = reranker(table, weight, per_token).ranked
         assert ranked([1, 2], [short, whole])[0] is first
-    assert Reranker(lexicon(table, 0.0), N_SRC, N_TGT).ranked([3], [whole, short]) == [short, whole]
+    assert reranker(table, 0.0).ranked([3], [whole, short]) == [short, whole]
 
 
 def test_the_order_decides_between_equal_hypotheses() -> None:
     some = [hypothesis([place], -1.0) for place in (3, 1, 2)]
-    assert Reranker(lexicon({}), N_SRC, N_TGT).ranked([1], some) == some
-    assert Reranker(lexicon({}), N_SRC, N_TGT).ranked([1], []) == []
+    assert reranker({}).ranked([1], some) == some
+    assert reranker({}).ranked([1], []) == []
 
 
 def test_a_search_gives_its_whole_beam_to_choose_from_and_returns_what_was_asked_for() -> None:
@@ -97,7 +148,7 @@ def test_a_search_gives_its_whole_beam_to_choose_from_and_returns_what_was_asked
         asked.append(options)
         return [beam[: options.n_best] for _ in parts]
 
-    changed = reranking(search, Reranker(lexicon({(1, 1): 1.0}), N_SRC, N_TGT))
+    changed = reranking(search, reranker({(1, 1): 1.0}))
     part, options = Chunk(src_ids=[1], prefix=[], key=0), DecodeOptions(beam_size=3)
     assert changed([part, part], options, None) == [[beam[1]]] * 2
     two = replace(options, n_best=2)
@@ -122,14 +173,24 @@ def test_a_translator_writes_the_best_of_its_beam_ranked_anew(vocab: Vocab) -> N
             strict=True,
         )
     }
-    reranker = Reranker(lexicon(table, 5.0), vocab.size, vocab.size)
+    words = counted_words(vocab.pieces(vocab.encode(" ".join(texts))))
+    own = replace(
+        lexicon(table, 5.0),
+        words=links({(place, place): 0.5 for place in range(len(words))}),
+        src_words=tuple(words),
+        tgt_words=tuple(words),
+        weights=Weights(5.0, 3.0, -0.5),
+    )
+    reranker = Reranker(own, vocab, vocab)
     ids = {piece: id for id, piece in enumerate(vocab.pieces(range(vocab.size)))}
     expected = []
     for found in translator.translate(texts, n_best=5):
         some = [found, *found.alternatives]
         targets = [[ids[piece] for piece in each.tokens] for each in some]
         src = [ids[piece] for piece in found.source_tokens]
-        scores = [each.score for each in some] + 5.0 * reranker.explained(src, targets)
+        pieces, of_words = reranker.explained(src, targets)
+        lengths = np.array([len(each.token_scores) for each in some])
+        scores = [each.score for each in some] + 5.0 * pieces + 3.0 * of_words - 0.5 * lengths
         order = sorted(range(len(some)), key=lambda place: -scores[place])
         expected.append([some[place].text for place in order])
     translator.reranker = reranker
@@ -144,9 +205,7 @@ def test_a_translator_writes_the_best_of_its_beam_ranked_anew(vocab: Vocab) -> N
 
 def test_what_a_memory_or_a_glossary_decided_stays_first() -> None:
     beam = [hypothesis([3], -0.1), hypothesis([1], -0.2)]
-    changed = reranking(
-        lambda parts, *_: [beam for _ in parts], Reranker(lexicon({(1, 1): 1.0}), N_SRC, N_TGT)
-    )
+    changed = reranking(lambda parts, *_: [beam for _ in parts], reranker({(1, 1): 1.0}))
     plain = Chunk(src_ids=[1], prefix=[], key=0)
     remembered = replace(plain, guide=Guide(ids=(3, 0), bonus=SAME_BONUS))
     with_term = replace(plain, phrases=Phrases())
@@ -157,5 +216,5 @@ def test_what_a_memory_or_a_glossary_decided_stays_first() -> None:
 def test_a_translation_that_was_cut_stays_behind_one_that_ended() -> None:
     whole = hypothesis([3], -9.0)
     cut = replace(hypothesis([1], -0.1), status="max_length")
-    ranked = Reranker(lexicon({(1, 1): 1.0}), N_SRC, N_TGT).ranked
+    ranked = reranker({(1, 1): 1.0}).ranked
     assert ranked([1], [whole, cut]) == [whole, cut]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,33 +17,68 @@ from heed.bundle.find import LEXICON
 from heed.disk.tensors import decode_tensors, encode_tensors
 from heed.errors import FormatError
 
-_LINKS = "links.src", "links.tgt", "links.chances"
+_LINKS = ("src", np.int32), ("tgt", np.int32), ("chances", np.float32)
+_WORDS = "words.sources", "words.targets"
 _WEIGHTS = "weights"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Lexicon:
-    """p(source piece | target piece), and how much it counts.
+class Links(NamedTuple):
+    """p(source unit | target unit), where units are pieces or words.
 
     Attributes:
-        src: source ids of the links, `(n_links,)`.
-        tgt: target ids of the links; the size of the vocabulary is the empty word, `(n_links,)`.
-        chances: the probability of each source piece, given the target piece, `(n_links,)`.
-        weight: what a nat of the source's log-probability adds to the score of a hypothesis.
-        per_token: what each of its tokens adds, `<eos>` included.
+        src: source unit of each link, `(n_links,)`.
+        tgt: target unit of each link; their number is the empty word, `(n_links,)`.
+        chances: the probability of the source unit, given the target unit, `(n_links,)`.
     """
 
     src: NDArray[np.int32]
     tgt: NDArray[np.int32]
     chances: NDArray[np.float32]
-    weight: float
+
+
+class Weights(NamedTuple):
+    """What is added to the score of a hypothesis.
+
+    Attributes:
+        pieces: for each nat of the log-probability of the source's pieces.
+        words: the same of its words.
+        per_token: for each token of the hypothesis, `<eos>` included.
+    """
+
+    pieces: float
+    words: float
     per_token: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Lexicon:
+    """Translations of pieces and of words, and how much they count.
+
+    Attributes:
+        pieces: links between ids of the vocabularies.
+        words: links between places in `src_words` and `tgt_words`.
+        src_words: in lower case.
+        tgt_words: in lower case.
+        weights: of a hypothesis.
+    """
+
+    pieces: Links
+    words: Links
+    src_words: tuple[str, ...]
+    tgt_words: tuple[str, ...]
+    weights: Weights
 
     def to_bytes(self) -> bytes:
         """The content of its file."""
-        weights = np.array([self.weight, self.per_token], np.float32)
-        links = zip(_LINKS, (self.src, self.tgt, self.chances), strict=True)
-        return encode_tensors({**dict(links), _WEIGHTS: weights})
+        units = {"pieces": self.pieces, "words": self.words}
+        arrays: dict[str, NDArray[Any]] = {
+            f"{unit}.{name}": values
+            for unit, links in units.items()
+            for (name, _), values in zip(_LINKS, links, strict=True)
+        }
+        for name, words in zip(_WORDS, (self.src_words, self.tgt_words), strict=True):
+            arrays[name] = np.frombuffer("\n".join(words).encode(), np.uint8)
+        return encode_tensors({**arrays, _WEIGHTS: np.array(self.weights, np.float32)})
 
     @classmethod
     def from_files(
@@ -62,15 +97,13 @@ class Lexicon:
         if LEXICON not in files:
             return None
         where = folder / LEXICON
-        arrays = decode_tensors(files[LEXICON], where)
-        if not _are_sound(arrays, sizes):
+        found = _read(decode_tensors(files[LEXICON], where), sizes)
+        if found is None:
             raise FormatError(
                 f"{where} does not hold the word translations of this model. Get the model again, "
                 "or train it again."
             )
-        src, tgt, chances = (arrays[name] for name in _LINKS)
-        weight, per_token = arrays[_WEIGHTS].tolist()
-        return cls(src=src, tgt=tgt, chances=chances, weight=weight, per_token=per_token)
+        return found
 
 
 def save_lexicon(path: str | PathLike[str], lexicon: Lexicon) -> None:
@@ -88,21 +121,48 @@ def save_lexicon(path: str | PathLike[str], lexicon: Lexicon) -> None:
     save_beside(path, {LEXICON: lexicon.to_bytes()}, replaced=(LEXICON,))
 
 
-def _are_sound(arrays: dict[str, NDArray[Any]], sizes: tuple[int, int]) -> bool:
-    if arrays.keys() != {*_LINKS, _WEIGHTS}:
-        return False
-    src, tgt, chances = (arrays[name] for name in _LINKS)
+def _read(arrays: dict[str, NDArray[Any]], sizes: tuple[int, int]) -> Lexicon | None:
+    """The lexicon in these arrays; None if they are those of another one, or of none."""
+    links = {f"{unit}.{name}": kind for unit in ("pieces", "words") for name, kind in _LINKS}
+    kinds = {**links, **dict.fromkeys(_WORDS, np.uint8), _WEIGHTS: np.float32}
+    if {name: (values.dtype, values.ndim) for name, values in arrays.items()} != {
+        name: (np.dtype(kind), 1) for name, kind in kinds.items()
+    }:
+        return None
+    pieces, words = (
+        Links(*(arrays[f"{unit}.{name}"] for name, _ in _LINKS)) for unit in ("pieces", "words")
+    )
+    try:
+        src_words, tgt_words = (
+            tuple(text.split("\n")) if (text := arrays[name].tobytes().decode()) else ()
+            for name in _WORDS
+        )
+    except UnicodeDecodeError:
+        return None
+    weights = arrays[_WEIGHTS]
+    is_sound = (
+        len(weights) == len(Weights._fields)
+        and _are_sound(pieces, sizes)
+        and _are_sound(words, (len(src_words), len(tgt_words)))
+    )
+    if not is_sound:
+        return None
+    return Lexicon(
+        pieces=pieces,
+        words=words,
+        src_words=src_words,
+        tgt_words=tgt_words,
+        weights=Weights(*weights.tolist()),
+    )
+
+
+def _are_sound(links: Links, sizes: tuple[int, int]) -> bool:
+    src, tgt, chances = links
     return (
-        src.ndim == 1
-        and src.shape == tgt.shape == chances.shape
-        and src.dtype == tgt.dtype == np.int32
-        and chances.dtype == np.float32
-        and arrays[_WEIGHTS].dtype == np.float32
-        and arrays[_WEIGHTS].shape == (2,)
-        and bool(np.isfinite(arrays[_WEIGHTS]).all())
+        len(src) == len(tgt) == len(chances)
         and bool(((chances > 0) & (chances <= 1)).all())
         and all(
-            not len(ids) or (int(ids.min()) >= 0 and int(ids.max()) < size)
-            for ids, size in ((src, sizes[0]), (tgt, sizes[1] + 1))
+            not len(units) or (int(units.min()) >= 0 and int(units.max()) < size)
+            for units, size in ((src, sizes[0]), (tgt, sizes[1] + 1))
         )
     )

@@ -194,7 +194,7 @@ def calibrate(
     """
     from heed.bundle.doubts import save_judgment
     from heed.data.readers import read_parallel
-    from heed.train.run.calibrate import development_pairs, learn_doubts, training_pairs
+    from heed.train.run.calibrate import counted_pairs, development_pairs, learn_doubts
 
     if src is not None and tgt is None:
         raise UsageError("missing argument 'TGT': the translations of SRC.")
@@ -205,7 +205,7 @@ def calibrate(
         pairs = development_pairs(folder, translator, target_lang)
     else:
         pairs = list(read_parallel(src, tgt, target_lang=target_lang or ""))
-    training = training_pairs(folder, translator)
+    training = counted_pairs(folder, translator)
     found = learn_doubts(translator, pairs, training)
     stored = None
     if not dry_run:

@@ -3,6 +3,7 @@
 Source: Brown et al. 1993, section 4.1 (model 1), with an empty source word.
 """
 
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -110,6 +111,39 @@ def translations(
     keys, links = read_links(pairs, src_vocab_size, tgt_vocab_size, at_most=at_most)
     src, tgt = np.divmod(keys, tgt_vocab_size)
     return Translations(src, tgt, estimate(links, src), links)
+
+
+class Counted:
+    """Pairs whose translations are counted when they are first needed, once for each direction.
+
+    Args:
+        pairs: as ids.
+        src_vocab_size: source ids.
+        tgt_vocab_size: target ids.
+        at_most: most pairs of a source and a target piece to read.
+
+    Attributes:
+        pairs: the same.
+    """
+
+    def __init__(
+        self, pairs: Pairs, src_vocab_size: int, tgt_vocab_size: int, *, at_most: int
+    ) -> None:
+        self.pairs = pairs
+        self._sizes, self._at_most = (src_vocab_size, tgt_vocab_size), at_most
+
+    def __len__(self) -> int:
+        return len(self.pairs.src_lengths)
+
+    @cached_property
+    def forth(self) -> Translations:
+        """p(target | source)."""
+        return translations(self.pairs, *self._sizes, at_most=self._at_most)
+
+    @cached_property
+    def back(self) -> Translations:
+        """p(source | target): its `src` are target ids, and its `tgt` source ids."""
+        return translations(Swapped(self.pairs), *self._sizes[::-1], at_most=self._at_most)
 
 
 def estimate(links: list[Links], src: Numbers) -> NDArray[np.float64]:

@@ -3,15 +3,18 @@
 Not here: the attention between words (`explain/attention/words.py`).
 """
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from heed.text.scripts import is_written_solid
+from heed.text.protection.pattern import MARKS, SOLID_MARKS
+from heed.text.scripts import SOLID, is_written_solid
 from heed.text.spans import BLANK_SIGN
 
 _INNER_SIGNS = "'’-.,"
+_COUNTED = re.compile(rf"(?:[^\W{SOLID}][{MARKS}]*+)++|[{SOLID}][{SOLID_MARKS}]*+|[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,14 @@ def words_of(pieces: Sequence[str], *, only_blanks: bool = False) -> list[Word]:
         Word("".join(pieces[first:end]).replace(BLANK_SIGN, "") or BLANK_SIGN, first, end)
         for first, end in pairwise([*starts, len(pieces)])
     ]
+
+
+def counted_words(pieces: Sequence[str]) -> list[str]:
+    """The words of pieces in lower case, to count them; numbers and other signs are words too.
+
+    Of a script without blanks, each character is a word.
+    """
+    return _COUNTED.findall("".join(pieces).replace(BLANK_SIGN, " ").casefold())
 
 
 def is_special(piece: str) -> bool:

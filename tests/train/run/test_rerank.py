@@ -1,6 +1,7 @@
 """Word translations are counted from pairs, and used where they help on development pairs."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,11 +9,13 @@ from typing import Any
 import pytest
 from tests.train.epochs.corpus import prepared
 
+from heed.data.links import Counted
 from heed.data.prepared import Prepared
 from heed.data.readers import Pair
 from heed.decode.options import DecodeOptions
 from heed.train.run import rerank
 from heed.train.run.rerank import count_translations, learn_reranking
+from heed.translate.doubts.words import counted
 from heed.translate.result import Translation
 
 WORDS = dict(zip("abcdefgh", "zyxwvuts", strict=True))
@@ -38,10 +41,14 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     return prepared(tmp_path_factory.mktemp("letters"), pairs, ("en", "fr"), keep_duplicates=True)
 
 
+def counts(data: Prepared) -> Counted:
+    return counted(data.train, data.src_vocab, data.tgt_vocab)
+
+
 def translator(data: Prepared, first: Any, second: Any, **options: Any) -> Any:
     """A translator whose best hypotheses are `first` of the letters, and whose next `second`."""
 
-    def translate(texts: list[str], n_best: int) -> list[Translation]:
+    def translate(texts: list[str], n_best: int, target_lang: str | None) -> list[Translation]:
         letters = [text.replace(" ", "") for text in texts]
         return [
             Translation(
@@ -77,55 +84,74 @@ def shorter(letters: str) -> str:
 DEV = [Pair(sentence(each), translated(each)) for each in some_letters(150, 2)]
 
 
-def test_counts_know_which_word_translates_which(data: Prepared) -> None:
-    lexicon = count_translations(data.train, data.src_vocab.size, data.tgt_vocab.size)
-    table = {
-        (int(src), int(tgt)): float(chance)
-        for src, tgt, chance in zip(lexicon.src, lexicon.tgt, lexicon.chances, strict=True)
-    }
+def test_counts_know_which_piece_and_which_word_translates_which(data: Prepared) -> None:
+    lexicon = count_translations(counts(data), data.src_vocab, data.tgt_vocab)
+    pieces, words = (
+        {
+            (int(src), int(tgt)): float(chance)
+            for src, tgt, chance in zip(links.src, links.tgt, links.chances, strict=True)
+        }
+        for links in (lexicon.pieces, lexicon.words)
+    )
     for letter, other in WORDS.items():
         src, tgt = data.src_vocab.encode(f"a {letter}")[-1], data.tgt_vocab.encode(f"z {other}")[-1]
-        assert table[int(src), int(tgt)] > 0.5
-    for tgt in set(lexicon.tgt.tolist()):
-        assert sum(chance for (_, own), chance in table.items() if own == tgt) < 1.001
+        assert pieces[int(src), int(tgt)] > 0.5
+        assert words[lexicon.src_words.index(letter), lexicon.tgt_words.index(other)] > 0.5
+    assert {*lexicon.src_words} == {*WORDS} and {*lexicon.tgt_words} == {*WORDS.values()}
+    for table in (pieces, words):
+        for tgt in {tgt for _, tgt in table}:
+            assert sum(chance for (_, own), chance in table.items() if own == tgt) < 1.001
 
 
 def test_what_leaves_words_out_no_longer_comes_first(data: Prepared) -> None:
-    found = learn_reranking(translator(data, shorter, translated), DEV, data.train)
+    found = learn_reranking(translator(data, shorter, translated), DEV, counts(data))
     assert found is not None and found.lexicon is not None
-    assert found.lexicon.weight > 0
+    assert found.lexicon.weights.pieces or found.lexicon.weights.words
     assert sum(found.before) < 190
     assert found.after == pytest.approx((100.0, 100.0))
 
 
 def test_where_it_does_not_help_it_is_not_used(data: Prepared) -> None:
-    found = learn_reranking(translator(data, translated, shorter), DEV, data.train)
+    found = learn_reranking(translator(data, translated, shorter), DEV, counts(data))
     assert found is not None and found.lexicon is None
     assert found.before == found.after == pytest.approx((100.0, 100.0))
 
 
 def test_a_small_gain_may_be_chance(data: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rerank, "LEAST_GAIN", 60.0)
-    found = learn_reranking(translator(data, shorter, translated), DEV, data.train)
+    found = learn_reranking(translator(data, shorter, translated), DEV, counts(data))
     assert found is not None and found.lexicon is None
     assert sum(found.after) > sum(found.before)
 
 
-def test_too_few_or_too_many_pairs_and_a_search_without_a_choice_learn_nothing(
-    data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_too_few_pairs_and_a_search_without_a_choice_learn_nothing(
+    data: Prepared, tmp_path: Path
 ) -> None:
     usual = translator(data, shorter, translated)
     assert learn_reranking(usual, DEV, None) is None
-    assert learn_reranking(usual, DEV[:99], data.train) is None
-    assert learn_reranking(usual, [*DEV[:99], Pair(" ", "z")], data.train) is None
+    assert learn_reranking(usual, DEV[:99], counts(data)) is None
+    assert learn_reranking(usual, [*DEV[:99], Pair(" ", "z")], counts(data)) is None
     for options in ({"beam_size": 1}, {"sample": True}):
         other = translator(data, shorter, translated, **options)
-        assert learn_reranking(other, DEV, data.train) is None
-    several = translator(data, shorter, translated)
-    several.reader.target_langs = ("de", "fr")
-    assert learn_reranking(several, DEV, data.train) is None
+        assert learn_reranking(other, DEV, counts(data)) is None
     few = [(sentence(each), translated(each)) for each in some_letters(300, 3)]
     small = prepared(tmp_path / "few", few, ("en", "fr"), keep_duplicates=True)
-    assert learn_reranking(translator(small, shorter, translated), DEV, small.train) is None
-    monkeypatch.setattr("heed.translate.rerank.FEW_PAIRS", (1000, 1200))
-    assert learn_reranking(usual, DEV, data.train) is None
+    assert learn_reranking(translator(small, shorter, translated), DEV, counts(small)) is None
+
+
+def test_texts_of_each_target_language_are_translated_into_it(data: Prepared) -> None:
+    several = translator(data, shorter, translated)
+    several.reader.target_langs = ("de", "fr")
+    plain, asked = several.translate, []
+
+    def translate(texts: list[str], n_best: int, target_lang: str | None) -> list[Translation]:
+        asked.append((target_lang, len(texts)))
+        return plain(texts, n_best=n_best, target_lang=target_lang)
+
+    several.translate = translate
+    dev = [replace(pair, target_lang="de" if n % 3 else "fr") for n, pair in enumerate(DEV)]
+    found = learn_reranking(several, dev, counts(data))
+    alone = learn_reranking(translator(data, shorter, translated), DEV, counts(data))
+    assert asked == [("fr", 50), ("de", 100)]
+    assert found is not None and found.lexicon is not None and alone is not None
+    assert found.before == pytest.approx(alone.before) and found.after == pytest.approx(alone.after)

@@ -24,7 +24,7 @@ from heed.translate.doubts.calibrate import calibrate
 from heed.translate.doubts.faults import cut_stretch, in_no_language
 from heed.translate.doubts.features import AT_ONCE, NAMES, measure
 from heed.translate.doubts.judge import Judge, is_doubtful
-from heed.translate.doubts.words import Coverage, Words
+from heed.translate.doubts.words import Coverage, Words, counted
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def words() -> Vocab:
 @pytest.fixture(scope="module")
 def judgment(words: Vocab, tmp_path_factory: pytest.TempPathFactory) -> Judgment:
     held_out = pairs(300, seed=3)
-    training = store(tmp_path_factory.mktemp("store"), words)
+    training = counted(store(tmp_path_factory.mktemp("store"), words), words, words)
     return calibrate(sources(words), held_out, training)
 
 
@@ -90,7 +90,9 @@ def test_a_model_that_is_never_wrong_gets_no_alarms_about_its_own_translations(
 ) -> None:
     """Nearly all of them would be false, and a second search would replace right answers."""
     found = calibrate(
-        sources(words, is_always_right=True), pairs(300, seed=3), store(tmp_path, words)
+        sources(words, is_always_right=True),
+        pairs(300, seed=3),
+        counted(store(tmp_path, words), words, words),
     )
     assert "left_out.searched" in judgment.fits
     assert not any(name.endswith(".searched") for name in found.fits)
@@ -110,7 +112,7 @@ def test_confidence_follows_what_came_out_right(words: Vocab, judgment: Judgment
 
 def test_the_same_pairs_teach_the_same(words: Vocab, judgment: Judgment, tmp_path: Path) -> None:
     held_out = pairs(300, seed=3)
-    again = calibrate(sources(words), held_out, store(tmp_path, words))
+    again = calibrate(sources(words), held_out, counted(store(tmp_path, words), words, words))
     assert again.to_files() == judgment.to_files()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from heed.bundle.doubts import Judgment, save_judgment
 from heed.bundle.find import find_model_folder
 from heed.bundle.lexicon import save_lexicon
+from heed.data.links import Counted
 from heed.data.prepared import DATA, DEV_FILE, TRAIN_FILE, read_held_out
 from heed.data.readers import Pair, with_text
 from heed.data.store import Store
@@ -25,19 +26,20 @@ from heed.translate.doubts.calibrate import (
     n_pairs_after,
 )
 from heed.translate.doubts.judge import Judge
+from heed.translate.doubts.words import counted
 from heed.translate.rerank import reranker_of
 from heed.translate.result import Translation
 from heed.translate.translator import Translator, load
 
 
-def learn_doubts(translator: Translator, pairs: list[Pair], training: Store | None) -> Judgment:
+def learn_doubts(translator: Translator, pairs: list[Pair], training: Counted | None) -> Judgment:
     """Learn to judge the translations of a model.
 
     Args:
         translator: the translator of the model.
         pairs: development pairs, of which the first `MOST_PAIRS` are read; a pair without a target
             language has the model's first one.
-        training: ids of the pairs that it was trained on; None = unknown.
+        training: the pairs that it was trained on; None = unknown.
 
     Raises:
         DataError: there are too few development pairs.
@@ -125,6 +127,13 @@ def training_pairs(run: Path, translator: Translator) -> Store | None:
     return Store.open(path, translator.src_vocab.hash, translator.tgt_vocab.hash)
 
 
+def counted_pairs(run: Path, translator: Translator) -> Counted | None:
+    """The pairs of `training_pairs`, whose translations are counted when needed."""
+    pairs = training_pairs(run, translator)
+    vocabs = translator.src_vocab, translator.tgt_vocab
+    return None if pairs is None else counted(pairs, *vocabs)
+
+
 def calibrate_after_training(
     run: Path, threads: int | None = None, time_s: float | None = None
 ) -> list[str]:
@@ -145,7 +154,7 @@ def calibrate_after_training(
     said: list[str] = []
     try:
         pairs = development_pairs(run, translator)[: n_pairs_after(time_s)]
-        training = training_pairs(run, translator)
+        training = counted_pairs(run, translator)
         said += _rank_anew(run, translator, pairs, training)
         judgment = learn_doubts(translator, pairs, training)
     except (ConfigError, DataError) as error:
@@ -159,7 +168,7 @@ def calibrate_after_training(
 
 
 def _rank_anew(
-    run: Path, translator: Translator, pairs: list[Pair], training: Store | None
+    run: Path, translator: Translator, pairs: list[Pair], training: Counted | None
 ) -> list[str]:
     """Let a translator rank hypotheses by word translations too, if that helps; the result."""
     plain = without_judgment(translator)

@@ -79,6 +79,8 @@ def set_up(
         draft = replace(draft, tokenizer=parent.tokenizer(draft.tokenizer))
     base = parent.vocabs if parent else None
     data = TASKS[draft.task].prepare(corpus, out / DATA, draft, base, report)
+    if parent:
+        data = data.learns(parent.directions(data))
 
     def gflops() -> float:
         phase(report, "measuring the speed of this machine")
@@ -145,7 +147,7 @@ def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
     averaged = {}
     if config.ema_decay:
         averaged = {name: p.detach().clone() for name, p in model.named_parameters()}
-    vocab, ending = data.tgt_vocab, TASKS[recipe.task].ending(config.time_s, data)
+    vocab, ending = data.tgt_vocab, TASKS[recipe.task].ending(recipe, data)
     return Trainer(
         model=model,
         config=config,

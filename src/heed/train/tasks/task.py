@@ -28,7 +28,7 @@ class Task:
         validate: scores the weights of a trainer in evaluation mode.
         observe: the input of the observer.
         usage: how the model is used, with `{out}` for its folder.
-        ending: time given, corpus → duration of the work after training, in validations.
+        ending: recipe, corpus → duration of the work after training, in validations.
         counts: amounts of text for training and development, by the name of the unit.
     """
 
@@ -40,4 +40,4 @@ class Task:
     observe: Callable[[Trainer, Prepared, Recipe], Observed]
     usage: str
     counts: Callable[[Prepared], dict[str, int]]
-    ending: Callable[[float | None, Prepared], float] = lambda time_s, data: 0.0
+    ending: Callable[[Recipe, Prepared], float] = lambda recipe, data: 0.0

@@ -9,6 +9,7 @@ from heed.data.corpus import Corpus
 from heed.data.prepare import prepare
 from heed.data.prepared import Prepared, open_prepared
 from heed.data.progress import Report
+from heed.decode.options import DecodeOptions
 from heed.text.vocab import Vocab
 from heed.train.epochs.maker import EpochMaker
 from heed.train.recipe.recipe import Draft, Recipe
@@ -18,7 +19,7 @@ from heed.train.step.validate import Validation, dev_sets, validate
 from heed.train.tasks.task import Task
 from heed.train.watch.observe import Observed, observed_pairs
 from heed.translate.doubts.calibrate import MOST_PAIRS, n_pairs_after, validations_after
-from heed.translate.rerank import learns_from
+from heed.translate.rerank import LEAST_PAIRS
 
 MOST_TRIED = 300
 """Development sentences with which `run/remember.py` tries the training pairs, a second or two."""
@@ -83,12 +84,14 @@ def _counts(data: Prepared) -> dict[str, int]:
     return {"training pairs": data.n_real, **made, "for development": len(data.dev)}
 
 
-def _ending(time_s: float | None, data: Prepared) -> float:
+def _ending(recipe: Recipe, data: Prepared) -> float:
     """The duration of what follows training, in validations: of calibration, and of the memory."""
-    ranking = 0.0
-    if learns_from(len(data.train)):
-        # 4.3 and 5.1 for 1,000 development pairs, 1.2 and 1.6 for 240.
-        ranking = 0.5 + 4.5 * n_pairs_after(time_s) / MOST_PAIRS
+    time_s, ranking = recipe.training.time_s, 0.0
+    if len(data.train) >= LEAST_PAIRS:
+        # With a beam of 5, 3.9 to 5.1 for 1,000 development pairs and 1.2 to 1.7 for 240. A beam of
+        # 10 takes 1.7 more for 1,000, of the search.
+        n_beams = recipe.decoding.beam_size / DecodeOptions.beam_size
+        ranking = 0.5 + (2.8 + 1.7 * n_beams) * n_pairs_after(time_s) / MOST_PAIRS
     # With 1.2 validations for the memory, runs of a minute ended after 58 to 59.5 s, with 0.8 after
     # 60.3 and 61.3.
     return ranking + validations_after(time_s) + 1.0 + 0.6 * n_tried_after(time_s) / MOST_TRIED

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.bundle.doubts import WORD_ARRAYS, Fit, Judgment
-from heed.data.store import Store
+from heed.data.links import Counted
 from heed.errors import DataError
 from heed.evaluate.counts import count_chrf, reading_here
 from heed.machine.seeds import derived_random
@@ -102,7 +102,7 @@ def validations_after(time_s: float | None) -> float:
     return 2.0 + 5.0 * n_pairs_after(time_s) / MOST_PAIRS
 
 
-def calibrate(model: Sources, pairs: Pairs, training: Store | None) -> Judgment:
+def calibrate(model: Sources, pairs: Pairs, training: Counted | None) -> Judgment:
     """Learn to judge translations of a model.
 
     Args:

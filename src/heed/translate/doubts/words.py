@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.bundle.doubts import Arrays
-from heed.data.links import Pairs, Swapped, expected_counts, translations
+from heed.data.links import Counted, Pairs, Swapped, Translations, expected_counts
 from heed.data.portions import random_portions
-from heed.data.store import Store
 from heed.machine.seeds import derive_seed
 from heed.text.vocab import Vocab
 
@@ -247,17 +246,22 @@ def _worst(table: Shares) -> Shares:
     return worst
 
 
-def learn_words(pairs: Store, src_vocab: Vocab, tgt_vocab: Vocab) -> Arrays:
+def counted(pairs: Pairs, src_vocab: Vocab, tgt_vocab: Vocab) -> Counted:
+    """Training pairs, ids without special pieces, whose translations are counted when needed."""
+    return Counted(pairs, src_vocab.size, tgt_vocab.size, at_most=MAX_LINKS)
+
+
+def learn_words(training: Counted, src_vocab: Vocab, tgt_vocab: Vocab) -> Arrays:
     """Count in training pairs which pieces translate which.
 
     Args:
-        pairs: ids without special pieces.
+        training: from `counted`.
         src_vocab: pieces of their sources.
         tgt_vocab: pieces of their targets.
     """
-    n_src, n_tgt = src_vocab.size, tgt_vocab.size
-    forth, tgt_per_src = _links(pairs, n_src, n_tgt)
-    back, src_per_tgt = _links(Swapped(pairs), n_tgt, n_src)
+    pairs, n_src, n_tgt = training.pairs, src_vocab.size, tgt_vocab.size
+    forth, tgt_per_src = _links(training.forth, pairs, n_src)
+    back, src_per_tgt = _links(training.back, Swapped(pairs), n_tgt)
     src = np.concatenate([forth[0], back[1]])
     tgt = np.concatenate([forth[1], back[0]])
     chances = np.concatenate([forth[2], back[2]])
@@ -291,10 +295,10 @@ def learn_words(pairs: Store, src_vocab: Vocab, tgt_vocab: Vocab) -> Arrays:
 
 
 def _links(
-    pairs: Pairs, n_src: int, n_tgt: int
+    translations: Translations, pairs: Pairs, n_src: int
 ) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64], Shares], Shares]:
     """Source ids, target ids and probabilities of links; and the fertility of each source id."""
-    src, tgt, chances, links = translations(pairs, n_src, n_tgt, at_most=MAX_LINKS)
+    src, tgt, chances, links = translations
     if not len(src):
         return (src, tgt, chances), np.ones(n_src)
     expected = expected_counts(links, chances)
