@@ -11,7 +11,7 @@ from tests.engine.conftest import BEAM_SIZE, KERNELS, LENGTHS, engine, needs_com
 
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
-from heed.engine import library
+from heed.engine import library, runtime
 from heed.engine.network import Network, engine_config
 from heed.engine.runtime import Engine, State
 from heed.errors import ConfigError
@@ -202,6 +202,7 @@ def test_steps_find_the_largest_whatever_was_asked_of_the_last(
 
     find = library.largest
     monkeypatch.setattr(library, "largest", slowly)
+    monkeypatch.setattr(runtime, "_FEW", 15)
     model = engine(network(), kernels)
     state = model.start(sources(), beam_size=BEAM_SIZE)
     tokens = np.full(len(LENGTHS) * BEAM_SIZE, 2)
@@ -212,9 +213,15 @@ def test_steps_find_the_largest_whatever_was_asked_of_the_last(
     asked = [(1, nothing), (1, few), (1, few), (4, few), (4, few), (2, many), (2, many)]
     asked += [(99, nothing), (99, nothing), (99, few), (99, few)]
     asked += [(1, np.array(ids)) for ids in ([3], [3], [0, 5])]
-    for count, never in asked:
+    n_slowly = 0
+    for count, never in [*asked, (2, None), (2, None)]:
         following = model.step(state, tokens)
         scores = following.all_log_probs()
+        best = largest(scores, count + runtime._SPARE)[1]
+        if never is None:  # many, but all the largest of each row may be chosen
+            never = np.setdiff1d(np.arange(scores.shape[1]), best)
+            assert len(never) > runtime._FEW
+        n_slowly += len(never) > runtime._FEW and (~np.isin(best, never)).sum(axis=1).min() < count
         scores[:, never] = -np.inf
         changes = Changes(
             forbidden=never, rows=nothing, ids=nothing, scores=np.empty(0, np.float32)
@@ -225,9 +232,10 @@ def test_steps_find_the_largest_whatever_was_asked_of_the_last(
         is_left = np.isfinite(values)
         np.testing.assert_array_equal(ids[is_left], wanted[1][is_left])
         tokens = ids[:, 0]
-    # Only where much is forbidden, whole rows are looked through.
+    # Only where much of the largest is forbidden, whole rows are looked through.
+    assert n_slowly
     if model.is_native:
-        assert len(n_slow) == asked.count((2, many))
+        assert len(n_slow) == n_slowly
 
 
 @pytest.mark.parametrize("kernels", KERNELS)

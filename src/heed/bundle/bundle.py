@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from heed.bundle.alignment import AlignmentHeads
 from heed.bundle.card import is_edited, model_card
+from heed.bundle.counted import FILES, counted_files, read_counted
 from heed.bundle.doubts import Judgment
 from heed.bundle.find import (
     ALIGNMENT,
@@ -27,7 +28,6 @@ from heed.bundle.find import (
     DOUBTS,
     INT8,
     JOINT_VOCAB,
-    KNOWN_WORDS,
     LEXICON,
     MEMORY,
     MODEL_FILES,
@@ -39,6 +39,7 @@ from heed.bundle.find import (
     find_model_folder,
     lacks_manifest,
 )
+from heed.bundle.languages import check_languages, language_fields
 from heed.bundle.lexicon import Lexicon
 from heed.disk.files import parse_json, read_bytes, to_json
 from heed.disk.folders import (
@@ -57,7 +58,7 @@ from heed.disk.tensors import decode_tensors, decode_with_metadata, encode_tenso
 from heed.errors import ConfigError, FormatError
 from heed.model.config import AnyConfig
 from heed.model.families import config_from, stored_shapes, with_all_names
-from heed.text.known import KnownWords
+from heed.text.languages import Directions
 from heed.text.memory import TranslationMemory
 from heed.text.vocab import N_SPECIAL, Vocab
 
@@ -68,7 +69,7 @@ FORMAT_VERSION = 1
 MAX_CONFIG_BYTES = 1 << 20
 """Far more than the size of any configuration."""
 _DESCRIPTION = (
-    *(CONFIG, ALIGNMENT_HEADS, DOUBTS, DOUBT_WORDS, LEXICON, KNOWN_WORDS, MEMORY),
+    *(CONFIG, ALIGNMENT_HEADS, DOUBTS, DOUBT_WORDS, LEXICON, MEMORY, *FILES),
     *(JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB),
 )
 """The files of a model other than its weights."""
@@ -78,6 +79,7 @@ _KEYS = (
     "source_lang",
     "target_lang",
     "target_langs",
+    "directions",
     "model",
     "decoding",
     "task",
@@ -96,9 +98,10 @@ class Bundle:
             (`torch.tensor` takes them without a warning, `torch.as_tensor` does not).
         src_vocab: pieces of the source side.
         tgt_vocab: pieces of the target side; equal to `src_vocab` when it is joint.
-        source_lang: language code of the input.
+        source_lang: language code of the input; "" if unknown or several.
         target_lang: language code of the output; of a model with several, the default.
         target_langs: all output languages if there are several: source ids then begin with a tag.
+        directions: all, where these languages do not imply them; see `known_directions`.
         decoding: decoding options that this model prefers, by name.
         int8: the rounded weights by the names of `heed.engine.packed`, or None. They replace
             `weights`, which is then empty, and are views of the mapped file.
@@ -118,6 +121,7 @@ class Bundle:
     source_lang: str = ""
     target_lang: str = ""
     target_langs: tuple[str, ...] = ()
+    directions: Directions = ()
     decoding: dict[str, Any] = field(default_factory=dict)
     int8: dict[str, NDArray[Any]] | None = None
     path: Path | None = None
@@ -188,6 +192,8 @@ def description_files(
         "model": bundle.config.to_dict(),
         "decoding": bundle.decoding,
     }
+    if bundle.directions:
+        config["directions"] = [list(direction) for direction in bundle.directions]
     if bundle.task != "translate":  # heed 0.1 does not know tasks, but can open translators
         config["task"] = bundle.task
     if bundle.labels:
@@ -195,7 +201,7 @@ def description_files(
     card = model_card(
         bundle.config,
         (bundle.src_vocab, bundle.tgt_vocab),
-        (bundle.source_lang, bundle.target_lang, bundle.target_langs),
+        (bundle.source_lang, bundle.target_lang, bundle.target_langs, bundle.directions),
         numbers or {},
         bundle.task,
         len(bundle.memory or ()),
@@ -207,8 +213,7 @@ def description_files(
         files |= bundle.judgment.to_files()
     if bundle.lexicon is not None:
         files[LEXICON] = bundle.lexicon.to_bytes()
-    if bundle.src_vocab.known_words is not None:
-        files[KNOWN_WORDS] = bundle.src_vocab.known_words.to_bytes()
+    files |= counted_files(bundle.src_vocab, bundle.tgt_vocab)
     if bundle.memory is not None:
         files[MEMORY] = bundle.memory.to_bytes()
     if bundle.src_vocab.hash == bundle.tgt_vocab.hash:
@@ -345,24 +350,14 @@ def _from_files(folder: Path, files: Mapping[str, bytes], *, has_weights: bool) 
             f"{folder / CONFIG} lists {len(labels)} labels, but the model has "
             f"{config.tgt_vocab_size - N_SPECIAL}."
         )
-    target_langs = tuple(values.get("target_langs", ()))
-    if unknown := set(target_langs) - set(src_vocab.languages):
-        raise FormatError(
-            f"{folder / CONFIG} lists the target languages {', '.join(sorted(unknown))}, which the "
-            "source vocabulary has no tags for."
-        )
-    if KNOWN_WORDS in files:
-        where = folder / KNOWN_WORDS
-        src_vocab.known_words = KnownWords.from_bytes(files[KNOWN_WORDS], where)
+    read_counted(files, src_vocab, tgt_vocab, folder)
     sizes = src_vocab.size, tgt_vocab.size
     return Bundle(
         config=config,
         weights=_read_weights(folder, files, config) if has_weights else {},
         src_vocab=src_vocab,
         tgt_vocab=tgt_vocab,
-        source_lang=values["source_lang"],
-        target_lang=values["target_lang"],
-        target_langs=target_langs,
+        **language_fields(values, src_vocab, folder / CONFIG),
         decoding=values["decoding"],
         path=folder,
         task=values.get("task", "translate"),
@@ -428,17 +423,15 @@ def read_config(data: bytes, where: Path) -> dict[str, Any]:
             near = difflib.get_close_matches(key, _KEYS, n=1)
             hint = f"; did you mean {near[0]}?" if near else "."
             raise FormatError(f"{where}: {key} is not a key of a model{hint}")
-    kinds = {"model": dict, "decoding": dict, "source_lang": str, "target_lang": str}
-    for key, kind in kinds.items():
-        if not isinstance(values.get(key), kind):
-            what = "an object" if kind is dict else "a string"
-            raise FormatError(f"{where}: {key} must be {what}, but is {values.get(key)!r}.")
+    for key in ("model", "decoding"):
+        if not isinstance(values.get(key), dict):
+            raise FormatError(f"{where}: {key} must be an object, but is {values.get(key)!r}.")
+    check_languages(values, where)
     if values.get("task", "translate") not in TASKS:
         raise FormatError(f"{where}: task must be one of {', '.join(TASKS)}.")
-    for key in ("target_langs", "labels"):
-        listed = values.get(key, [])
-        if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
-            raise FormatError(f"{where}: {key} must be a list of strings.")
+    labels = values.get("labels", [])
+    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+        raise FormatError(f"{where}: labels must be a list of strings.")
     if (values.get("task") == "classify") != bool(values.get("labels")):
         raise FormatError(f"{where}: a classifier must have labels, and any other model must not.")
     return values

@@ -28,6 +28,8 @@ LEXICON = "lexicon.safetensors"
 """Word translations that rank hypotheses anew: see `heed.bundle.lexicon`."""
 KNOWN_WORDS = "words.dat"
 """The words of the sources a model learned from: see `heed.text.known`."""
+FOREIGN = "foreign.safetensors"
+"""The pieces of other target languages: see `heed.data.foreign`."""
 MEMORY = "memory.safetensors"
 """The pairs that a model learned from, if they help it: see `heed.text.memory`."""
 ALIGNMENT = 64
@@ -45,6 +47,7 @@ MODEL_FILES = (
     DOUBT_WORDS,
     LEXICON,
     KNOWN_WORDS,
+    FOREIGN,
     MEMORY,
     JOINT_VOCAB,
     SRC_VOCAB,

@@ -32,7 +32,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "evaluate": ("heed.cli.evaluate:evaluate", "Compare translations with references."),
         "serve": ("heed.cli.serve:serve", "Translate over HTTP, for programs and in a web page."),
-        "demo": ("heed.cli.demo:demo", "Train and try a small translator in three minutes."),
+        "demo": ("heed.cli.demo:demo", "Train and try a small translator in two minutes."),
     },
     "Inspection": {
         "score": ("heed.cli.score:score", "Log-probability of given translations."),
@@ -74,7 +74,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
 """Group → command → its module and summary, so that listing the commands imports none."""
 
 EXAMPLES = """
-  heed demo                                  train and try a small translator in 3 minutes
+  heed demo                                  train and try a small translator in 2 minutes
   heed train --src train.en --tgt train.de --out run/
   heed translate -m run/ < news.en > news.de
 """
@@ -207,8 +207,12 @@ def explain(error: Exception) -> tuple[str, int]:
         return str(error), error.exit_code
     if isinstance(error, click.NoSuchOption):
         command = error.ctx.command if error.ctx else heed
-        known = [name for param in command.params for name in param.opts]
         name = error.option_name.replace("_", "-")
+        arguments = [param.name for param in command.params if isinstance(param, click.Argument)]
+        if (argument := name.lstrip("-")) in arguments:
+            words = f"there is no option {name}: give {argument.upper()} without it."
+            return f"{words}{_see_help(error)}", 2
+        known = [name for param in command.params for name in param.opts if name[:1] == "-"]
         return f"there is no option {name}{_nearest(name, known)}{_see_help(error)}", 2
     if isinstance(error, click.ClickException):
         message = error.format_message()

@@ -146,6 +146,8 @@ class Vocab:
         slots: the ids that represent protected spans; None = there are none.
         known_words: words of the sources that a model with this vocabulary learned from, kept in a
             separate file; None = they were not counted.
+        foreign: ids that occur in other target languages only, by the tag of each language, of a
+            model with several; kept in a separate file.
         blank_id: the id of a blank alone.
     """
 
@@ -184,6 +186,7 @@ class Vocab:
         }
         self.languages = tuple(self._language_ids)
         self.known_words: KnownWords | None = None
+        self.foreign: dict[int, tuple[int, ...]] = {}
         self.slots: Slots | None = find_slots({pieces[id]: id for id in self.control_ids})
         self._byte_ids = tuple(processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256))
         self._sign, self._stand_in, self._blank = map(self.byte_ids, (BLANK_SIGN, _STAND_IN, " "))

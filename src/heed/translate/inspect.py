@@ -1,4 +1,4 @@
-"""Scores of given pairs, probabilities of the next token, and attention to the source."""
+"""A summary of a translator, scores of given pairs, the next token, attention to the source."""
 
 import math
 import operator
@@ -16,6 +16,7 @@ from heed.errors import ConfigError, UsageError
 from heed.model.interface import Decodable, Floats, Inspectable
 from heed.text.vocab import Vocab
 from heed.translate.arguments import require_whole
+from heed.translate.each_language import never_written
 from heed.translate.lines import LineReader
 from heed.translate.parts import Chunk
 from heed.translate.result import Alignment
@@ -25,6 +26,20 @@ Weights = list[list[float]]
 
 _FORCED_TOKENS = 4096
 """Positions of given pairs that are computed at once: bounds memory, does not change results."""
+
+
+def summary(reader: LineReader) -> str:
+    """A translator in one line: its languages, and how many pieces and remembered pairs it has.
+
+    Args:
+        reader: of the translator.
+    """
+    source = reader.source_lang or "?"
+    target = ", ".join(reader.target_langs) or reader.target_lang or "?"
+    sizes = f"{reader.src_vocab.size:,} source and {reader.tgt_vocab.size:,} target pieces"
+    n_pairs = sum(map(len, reader.memories))
+    pairs = f", {n_pairs:,} remembered pair{'s' if n_pairs > 1 else ''}" if n_pairs else ""
+    return f"<Translator {source} → {target}: {sizes}{pairs}>"
 
 
 def next_ids(
@@ -50,14 +65,9 @@ def next_ids(
         count=count,
         bos_id=vocab.bos_id,
         pad_id=vocab.pad_id,
-        forbidden=[*{*never_written(vocab)} - {*_next_slots(chunk)}],
+        forbidden=[*{*never_written(vocab, chunk)} - {*_next_slots(chunk)}],
     )
     return [(choice.id, choice.probability) for choice in choices]
-
-
-def never_written(vocab: Vocab) -> list[int]:
-    """The ids that are never part of a translation."""
-    return [i for i in vocab.control_ids if i != vocab.eos_id]
 
 
 def _next_slots(chunk: Chunk) -> list[int]:

@@ -27,8 +27,9 @@ from heed.translate.doubts.again import (
     other_options,
 )
 from heed.translate.doubts.judge import Judge
+from heed.translate.each_language import each_language, never_written
 from heed.translate.empty import search_non_empty
-from heed.translate.inspect import Weights, cross_attention, never_written
+from heed.translate.inspect import Weights, cross_attention
 from heed.translate.parts import Chunk
 from heed.translate.protect import Draft, read_draft, with_spans
 from heed.translate.rerank import Reranker, reranking
@@ -196,6 +197,8 @@ class Searcher:
             if needs_help(each) and not chunks[place].is_remembered:
                 groups.setdefault(other_options(each, options), []).append(place)
         for changed, places in groups.items():
+            if changed == options:
+                continue
             # Without a guide, which may have led to the doubt.
             parts = [replace(chunks[place], guide=None) for place in places]
             wanted = of_items(is_wanted, places)
@@ -352,7 +355,9 @@ class Searcher:
     ) -> list[Translation]:
         if not chunks:
             return []
-        search = reranking(partial(self.decode, model=model), self.reranker)
+        search = reranking(
+            each_language(partial(self.decode, model=model), self.tgt_vocab), self.reranker
+        )
         ranked = search_non_empty(search, chunks, options, is_wanted)
         drafts = [
             [self._draft(chunk, hypothesis) for hypothesis in hypotheses]
@@ -386,7 +391,7 @@ class Searcher:
         """Search all parts in one batch.
 
         Args:
-            chunks: the parts to translate.
+            chunks: the parts to translate, all into one language.
             options: of the search.
             is_wanted: called after every step with indices in `chunks`.
             model: the one to search with; None = that of the searcher.
@@ -404,7 +409,7 @@ class Searcher:
             bos_id=vocab.bos_id,
             eos_id=vocab.eos_id,
             pad_id=vocab.pad_id,
-            forbidden=never_written(vocab),
+            forbidden=never_written(vocab, chunks[0]),
             prefixes=[chunk.prefix for chunk in chunks],
             slots=slots if any(slots) else (),
             keys=[chunk.key for chunk in chunks],

@@ -25,11 +25,12 @@ from heed.model.stages import Stages
 from heed.model.trace import listening, see
 from heed.text.vocab import Vocab
 from heed.translate.arguments import require_text
-from heed.translate.inspect import never_written
+from heed.translate.each_language import never_written
 from heed.translate.lines import LineReader, pairs_of, texts_of
 from heed.translate.load import Traceable
 from heed.translate.parts import Chunk
 from heed.translate.protect import text_of
+from heed.translate.result import Match
 from heed.translate.source import Source
 from heed.translate.stepwise import Stepwise, array
 from heed.translate.trace import BATCH, BatchTrace, Node, Trace, batch_of
@@ -89,6 +90,7 @@ class Tracer:
         translations: Sequence[str],
         tgt_ids: list[list[int]],
         lines: Sequence[Source | None] = (),
+        matches: Sequence[Match | None] = (),
     ) -> BatchTrace:
         """Trace several sentences with given translations in one pass, padded to the longest.
 
@@ -98,6 +100,7 @@ class Tracer:
             translations: the texts of the targets.
             tgt_ids: their ids, without `<bos>` and `<eos>`.
             lines: the texts, if they have protected spans.
+            matches: the remembered pairs that guided the searches.
         """
         shifted = [self._shifted(ids) for ids in tgt_ids]
         rows_in, rows_out = ([pair[side] for pair in shifted] for side in (0, 1))
@@ -113,6 +116,7 @@ class Tracer:
                 lines[row] if lines else None,
             )
             | {
+                "match": matches[row] if matches else None,
                 "n_src_padding": src.shape[1] - len(src_ids[row]),
                 "n_tgt_padding": tgt_in.shape[1] - len(rows_in[row]),
             }
@@ -186,7 +190,7 @@ class Tracer:
         (best,) = self._best([chunk], options, searching)
         text = text_of(best.ids, self.tgt_vocab, chunk.source)
         found = self.forced(source, chunk.src_ids, text, best.ids, chunk.source)
-        return replace(found, steps=stepwise.steps, rows=stepwise.rows)
+        return replace(found, steps=stepwise.steps, rows=stepwise.rows, match=chunk.match)
 
     def translations(
         self, chunks: list[Chunk], options: DecodeOptions, searches: Decodable
@@ -249,7 +253,7 @@ class Tracer:
             bos_id=vocab.bos_id,
             eos_id=vocab.eos_id,
             pad_id=vocab.pad_id,
-            forbidden=never_written(vocab),
+            forbidden=never_written(vocab, chunks[0]),
             slots=slots if any(slots) else (),
             keys=[0] * len(chunks),  # so that each draws the same numbers as alone
             observer=lambda _: self.on_progress(),
@@ -376,7 +380,9 @@ def trace_of(
         ]
         texts, tgt_ids = [text for text, _ in pairs], [ids for _, ids in pairs]
         lines = [chunk.source for chunk in chunks]
-        return tracer.batch(sources, [chunk.src_ids for chunk in chunks], texts, tgt_ids, lines)
+        matches = [chunk.match for chunk in chunks]
+        src_ids = [chunk.src_ids for chunk in chunks]
+        return tracer.batch(sources, src_ids, texts, tgt_ids, lines, matches)
     require_text(src=src, tgt="" if tgt is None else tgt)
     if not isinstance(tgt, str):
         chunk = _read(reader, src, None, tag)
@@ -387,7 +393,10 @@ def trace_of(
 
 def _read(reader: LineReader, src: str, tgt: str | None, tag: list[int]) -> Chunk:
     """A whole line, with its translation, if given, in place of a prefix."""
-    chunk = read_whole(reader, src, tag) if tgt is None else read_pair(reader, src, tgt, tag)
+    if tgt is None:
+        chunk = read_whole(reader, src, tag)
+    else:  # a given translation is not guided
+        chunk = replace(read_pair(reader, src, tgt, tag), match=None)
     return required(reader, chunk, tag, "translation")
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from heed.bundle.bundle import description_files, load_bundle, save_bundle
 from heed.bundle.find import BEST, CHECKPOINTS, INT8, SHORTLIST, step_folders
+from heed.data.foreign import foreign_pieces
 from heed.data.prepared import Prepared
 from heed.disk.files import read_json_lines
 from heed.disk.folders import read_manifest
@@ -117,6 +118,9 @@ def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: 
     """Write the best model into the run folder; the average of checkpoints if it is better."""
     best = load_bundle(out / CHECKPOINTS / BEST)
     best = replace(best, decoding=decoding_to_store(data, recipe))
+    if data.target_langs:
+        vocabs = best.src_vocab, best.tgt_vocab
+        best.tgt_vocab.foreign = foreign_pieces(data.train, data.n_real, *vocabs)
     validation = best_validation(out) or {}
     if recipe.training.average_checkpoints > 1:
         folders = [folder for step, folder in step_folders(out) if step]
