@@ -44,7 +44,7 @@ heed inspect run/ --training
 heed inspect -m run-1/ -m run-2/ --screen training
 """
 OF_PAGE = ("screen", "port", "open_browser")
-OF_SEARCH = ("beam_size", "every_step")
+OF_SEARCH = ("beam_size", "every_step", "no_memory")
 OUTPUTS = {"as_table": "--training", "html": "--html", **VIEWS}
 """Maps the parameter of each output other than the page to its flag."""
 SCREENS = ("attention", "steps", "decoding", "causes", "positions", "training")
@@ -99,6 +99,7 @@ class TextOrFolder(Text):
 @text_option("--html", str, "Write the page as one file that needs no server.", metavar="FILE")
 @text_option("--every-step", bool, "Trace every step of the search too.")
 @text_option("--beam-size", click.IntRange(1), "Beam size of the search.")
+@text_option("--no-memory", bool, "Do not use the training pairs that the model remembers.")
 @text_option("--seed", int, "Seed of the sample.", default=0)
 @text_option("-t --target-lang", str, "Target language, for a model with several.")
 @as_one(Shown, "shown")

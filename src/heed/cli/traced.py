@@ -38,6 +38,7 @@ VIEWS_OF = {
     "out": ("tensor",),
     "every_step": ("trace_path",),
     "beam_size": ("tree", *TRACED),
+    "no_memory": tuple(VIEWS),
     "seed": ("sample",),
     "target_lang": (*VIEWS, "html"),
 }
@@ -62,6 +63,7 @@ class Shown:
         out: file for the one tensor, instead of the terminal.
         every_step: whether the trace has the tensors of every search step.
         beam_size: beam size of the search; None = the default.
+        no_memory: whether the pairs that are stored with the model are left out of the search.
         seed: seed of the sample.
         target_lang: target language.
     """
@@ -79,6 +81,7 @@ class Shown:
     out: str | None
     every_step: bool
     beam_size: int | None
+    no_memory: bool
     seed: int
     target_lang: str | None
 
@@ -126,12 +129,15 @@ def show(
     if not shown.needs_trace:
         return
     trace, vocab = traced(folder, text, translation, shown)
+    from heed.explain.decoding.tree import memory_lines
     from heed.translate.trace import BatchTrace  # a trace exists, so torch is installed
 
     sentences = trace.sentences if isinstance(trace, BatchTrace) else [trace]
     for number, sentence in enumerate(sentences):
         if translation is None and sentence.translation:
             session.say(f"heed: {sentence.translation}")
+            for line in memory_lines(sentence.match):
+                session.say(f"heed: {line}")
         if len(sentences) > 1 and (shown.probabilities or shown.attention):
             echo(f"{number}: {visible(sentence.source)}")
         if shown.probabilities:
@@ -176,7 +182,7 @@ def traced(
     if task == "translate":
         from heed.translate.translator import load
 
-        translator = load(folder)
+        translator = load(folder, memory=not shown.no_memory)
         search = shown.search(translator)
         options = {"target_lang": shown.target_lang, "steps": shown.every_step, **search}
         lines = lines_in(text)
@@ -184,9 +190,9 @@ def traced(
             given = None if translation is None else lines_in(translation)
             return translator.trace(lines, given, **options), translator.tgt_vocab
         return translator.trace(text, translation, **options), translator.tgt_vocab
-    if shown.target_lang or shown.every_step or shown.beam_size is not None:
+    if shown.target_lang or shown.every_step or shown.beam_size is not None or shown.no_memory:
         raise UsageError(
-            "--target-lang, --every-step and --beam-size are for translators, but "
+            "--target-lang, --every-step, --beam-size and --no-memory are for translators, but "
             f"{folder} is not one."
         )
     if task == "lm":
@@ -219,7 +225,7 @@ def _show_tree(folder: Path, text: str, shown: Shown) -> None:
     from heed.explain.decoding.tree import ASCII, DRAWN, tree_lines
     from heed.translate.translator import load
 
-    translator = load(folder)
+    translator = load(folder, memory=not shown.no_memory)
     search = shown.search(translator)
     found = record_search(translator, text, target_lang=shown.target_lang, **search)
     palette = terminal_palette()
@@ -234,7 +240,7 @@ def _show_sample(folder: Path, text: str, shown: Shown) -> None:
     from heed.explain.decoding.strategies import sample_lines
     from heed.translate.translator import load
 
-    translator = load(folder)
+    translator = load(folder, memory=not shown.no_memory)
     drawing = {"sample": True, "top_p": shown.sample, "seed": shown.seed}
     search = checked_search(translator.options, drawing)
     found = record_search(translator, text, target_lang=shown.target_lang, **search)

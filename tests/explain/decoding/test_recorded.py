@@ -1,6 +1,7 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from heed.model.decodable import TorchDecodable
 from heed.text.vocab import Vocab
 from heed.translate.parts import Chunk
 from heed.translate.remember import remember
+from heed.translate.result import Match
 from heed.translate.translator import Translator
 
 Make = Callable[..., Translator]
@@ -285,6 +287,22 @@ def test_a_search_that_follows_a_memory_says_why_it_stopped(
     record = record_search(translator, TEXT, **options).record
     assert record.text == translator.translate([TEXT], **options)[0].text == "The man sings"
     assert record.stop.reason == "bound"
+
+
+def test_a_record_names_the_pair_that_guided_it_and_can_do_without(hash_translator: Make) -> None:
+    """Without the memory, the log-probs are those of the model alone."""
+    alone = record_search(hash_translator(1), TEXT, beam_size=2)
+    translator = hash_translator(1)
+    remember(translator, [(TEXT, "The man sings")])
+    guided = record_search(translator, TEXT, beam_size=2)
+    match = Match(similarity=1.0, source=TEXT, target="The man sings")
+    assert guided.record.match == match
+    assert guided.record.to_dict()["match"] == asdict(match)
+    assert not np.array_equal(guided.at(0).log_probs, alone.at(0).log_probs)
+    without = record_search(translator, TEXT, beam_size=2, use_memory=False)
+    assert without.record == alone.record
+    assert without.record.match is None
+    np.testing.assert_array_equal(without.at(0).log_probs, alone.at(0).log_probs)
 
 
 def test_only_one_sentence_can_be_recorded(hash_translator: Make) -> None:

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 from heed.explain.decoding.record import REASONS
 from heed.explain.decoding.recorded import record_search
+from heed.explain.decoding.strategies import sample_lines
 from heed.explain.decoding.tree import ASCII, ROOT, tree_lines, tree_of
+from heed.translate.result import Match
 from heed.translate.translator import Translator
 
 Make = Callable[..., Translator]
@@ -63,6 +65,17 @@ def test_a_tree_is_text(written: Make) -> None:
     assert not any("\x1b" in line for line in whole)
     colored = tree_lines(record, is_colored=True)
     assert "\x1b[1m" in "".join(colored)
+
+
+def test_the_text_of_a_search_names_the_pair_that_guided_it(hash_translator: Make) -> None:
+    """A part of a percent is cut: only an equal source is 100 % similar."""
+    record = record_search(hash_translator(1), TEXT, beam_size=2).record
+    match = Match(similarity=0.999, source="I\x1b walk", target="The man sings")
+    line = "Guided by a remembered pair, 99 % similar: I? walk → The man sings"
+    lines = tree_lines(replace(record, match=match), is_colored=False)
+    assert [each for each in lines if each not in tree_lines(record, is_colored=False)] == [line]
+    sampled = record_search(hash_translator(1), TEXT, sample=True).record
+    assert sample_lines(replace(sampled, match=match)) == [*sample_lines(sampled), line]
 
 
 def test_the_tree_of_a_long_text_is_deeper_than_the_stack(hash_translator: Make) -> None:

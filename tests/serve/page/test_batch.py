@@ -73,6 +73,31 @@ def test_a_second_sentence_makes_a_batch(open_page: Open, models: tuple[str, str
     expect(page).not_to_have_url(re.compile(r"batch="))
 
 
+def test_the_sentences_of_the_translator_are_a_batch(open_page: Open) -> None:
+    """So each is decoded as it is translated."""
+    page = open_page()
+    page.get_by_label("Text to translate").fill(f"{SENTENCE} A man plays at home.")
+    expect(page.locator("#translation")).to_contain_text(TRANSLATION)
+    expect(page.locator("#translation")).to_contain_text("Ein Mann")
+    page.get_by_role("link", name="Decoding").click()
+    expect(page.get_by_label("Sentence 0 of the batch", exact=True)).to_have_value(SENTENCE)
+    expect(page.locator(".translation-found")).to_have_text(TRANSLATION)
+    page.get_by_role("button", name="Show sentence 1").click()
+    expect(page.locator(".translation-found")).to_have_text("Ein Mann spielt zu Hause.")
+
+
+def test_sentences_that_are_read_as_one_are_split_on_request(open_page: Open) -> None:
+    page = open_page("#/decoding")
+    page.get_by_label("Sentence to look into").fill(f"{SENTENCE} A man plays at home.")
+    page.get_by_role("button", name="Look").click()
+    expect(page.locator(".several")).to_contain_text("2 sentences, read as one.")
+    assert not Axe().run(page).response["violations"]
+    page.get_by_role("button", name="Split them").click()
+    expect(page.get_by_label("Sentence 0 of the batch", exact=True)).to_have_value(SENTENCE)
+    expect(page.locator(".translation-found")).to_have_text(TRANSLATION)
+    expect(page.locator(".several")).to_be_hidden()
+
+
 def test_the_batch_axis_of_each_tensor_is_chosen_in_steps(
     open_page: Open, batch: BatchTrace
 ) -> None:

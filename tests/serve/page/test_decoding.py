@@ -319,6 +319,46 @@ def test_an_error_is_the_sentence_of_the_server(open_page: Open, complaints: lis
     complaints.clear()
 
 
+def test_look_repeats_a_search_that_failed(open_page: Open, complaints: list[str]) -> None:
+    """Meanwhile no control shows a number that no model has."""
+    page = open_page("#/decoding")
+    page.route("**/api/v1/search", lambda route: refuse(route, "The server is busy."))
+    page.get_by_label("Sentence to look into").fill(SENTENCE)
+    page.get_by_role("button", name="Look").click()
+    expect(page.locator(".panel-controls .message")).to_have_text("The server is busy.")
+    expect(page.locator(".panel-controls .slider .number")).to_have_text(["default"] * 3)
+    expect(page.get_by_role("button", name="Look")).to_have_text("Look")
+    page.unroute("**/api/v1/search")
+    page.get_by_role("button", name="Look").click()
+    expect(page.locator(".translation-found")).to_have_text(TRANSLATION)
+    expect(page.locator(".panel-controls .message")).to_have_text("")
+    complaints.clear()
+
+
+def test_the_pair_that_guides_a_search_is_named_and_left_out_by_a_switch(open_page: Open) -> None:
+    """Then the numbers are no longer called those of the model."""
+    match = {"similarity": 0.756, "source": "A child sleeps.", "target": "Ein Kind schläft."}
+
+    def guide(route: Route) -> None:
+        is_guided = route.request.post_data_json.get("use_memory", True)
+        route.fulfill(json=route.fetch().json() | {"match": match if is_guided else None})
+
+    page = open_page("#/decoding")
+    page.route("**/api/v1/search", guide)
+    page.get_by_label("Sentence to look into").fill(SENTENCE)
+    page.get_by_role("button", name="Look").click()
+    line = "Guided by a remembered pair, 75 % similar: A child sleeps. → Ein Kind schläft."
+    expect(page.get_by_text(line)).to_be_visible()
+    expect(page.locator(".bars-heads .key").first).to_have_text("with the memory")
+    page.get_by_label("Follow the memory").uncheck()
+    expect(page).to_have_url(re.compile(r"memory=off"))
+    expect(page.get_by_text("All probabilities are those of the model alone.")).to_be_visible()
+    expect(page.locator(".bars-heads .key").first).to_have_text("by the model")
+    assert_accessible(page)
+    page.get_by_label("Follow the memory").check()
+    expect(page.get_by_text(line)).to_be_visible()
+
+
 def test_a_search_is_shown_if_the_greedy_one_beside_it_fails(
     open_page: Open, complaints: list[str]
 ) -> None:
@@ -447,6 +487,8 @@ def test_a_phone_and_a_right_to_left_script_need_no_sideways_scrolling(open_page
     page.get_by_role("button", name="Look").click()
     expect(page.locator(".force .piece").first).to_have_text("␣الحديقة")
     wait_until_it_fits(page)
+    heights = "numbers => new Set(numbers.map((one) => one.getBoundingClientRect().height)).size"
+    assert page.locator(".figures > *").evaluate_all(heights) == 1, "a number takes two lines"
     expect(page.locator(".translation-found")).to_have_css("direction", "rtl")
     page.get_by_label("Step on").tap()
     expect(page.locator(".scrubber .number")).to_have_text(re.compile("^Step 2 of"))

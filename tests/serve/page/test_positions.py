@@ -171,6 +171,19 @@ def test_neighbors_and_arithmetic_are_those_of_python(
     expect(page.get_by_text("a word of the query: left out")).to_have_count(3)
 
 
+@pytest.mark.parametrize(("view", "path"), [("positions", "positions"), ("pieces", "embeddings")])
+def test_a_view_says_that_it_is_being_read(open_page: Open, view: str, path: str) -> None:
+    held: list[Route] = []
+    page = open_page()
+    page.route(f"**/api/v1/{path}?*", lambda route: held.append(route))
+    page.route(f"**/api/v1/{path}", lambda route: held.append(route))
+    page.evaluate(f"location.hash = '#/positions?view={view}'")
+    expect(page.locator("#positions-view").get_by_role("status")).to_have_text("Reading …")
+    wait_until(page, lambda: held)
+    held.pop().continue_()
+    sees(page)
+
+
 def test_an_unknown_word_is_answered_with_a_sentence(
     open_page: Open, complaints: list[str]
 ) -> None:

@@ -7,6 +7,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from heed.translate.result import Match
+
 Strategy = Literal["greedy", "beam", "sample"]
 
 Fate = Literal["kept", "ended", "cut", "pruned"]
@@ -219,6 +221,8 @@ class SearchRecord:
         source_tokens: pieces that the model read.
         prefix: ids that the translation had to begin with.
         prefix_tokens: the prefix as pieces.
+        match: the remembered pair that guided every step, so that the log-probs are not those of
+            the model alone; None = no pair did.
         limit: maximum number of tokens of a hypothesis.
         steps: the steps in order.
         finished: ended hypotheses, best first; the first ones are the answer.
@@ -231,6 +235,7 @@ class SearchRecord:
     source_tokens: list[str]
     prefix: list[int]
     prefix_tokens: list[str]
+    match: Match | None
     limit: int
     steps: list[SearchStep]
     finished: list[Finished]

@@ -119,6 +119,7 @@ def record_search(
     prefix: str = "",
     prefix_ids: Sequence[int] | None = None,
     target_lang: str | None = None,
+    use_memory: bool = True,
     max_bytes: int = MAX_BYTES,
     on_progress: OnProgress = lambda: None,
     **options: Any,
@@ -131,6 +132,7 @@ def record_search(
         prefix: the required beginning of the translation.
         prefix_ids: the same as ids, instead of `prefix`.
         target_lang: one of the model's target languages.
+        use_memory: let the translator's memory guide the search; False = the model alone.
         max_bytes: limit for the distributions kept at a time.
         on_progress: called after each step of the search; may raise to end it.
         **options: fields of `DecodeOptions`. When sampling, the first sample is recorded.
@@ -152,6 +154,8 @@ def record_search(
     chunk = required(reader, read_whole(reader, text, tag, prefix), tag, "prefix")
     if prefix_ids is not None:
         chunk = replace(chunk, prefix=_checked(prefix_ids, translator.tgt_vocab, chunk))
+    if not use_memory:
+        chunk = replace(chunk, guide=None, match=None)
     require_room([chunk], 0, chosen.max_length)
     return RecordedSearch(translator, chunk, chosen, max_bytes, on_progress)
 
@@ -181,6 +185,7 @@ def _assemble(
         source_tokens=read_pieces(translator.src_vocab, chunk.src_ids, chunk.source),
         prefix=list(chunk.prefix),
         prefix_tokens=written_pieces(vocab, chunk.prefix, chunk.source),
+        match=chunk.match,
         limit=recorder.limit,
         steps=steps,
         finished=finished,

@@ -8,6 +8,7 @@ from typing import Any
 
 from heed.explain.decoding.record import SearchRecord
 from heed.explain.decoding.recorded import record_search
+from heed.explain.decoding.tree import memory_lines
 from heed.explain.render import width_of
 from heed.translate.translator import Translator
 
@@ -136,6 +137,8 @@ def loop_lines(rates: Sequence[LoopRate]) -> list[str]:
 def sample_lines(record: SearchRecord) -> list[str]:
     """A sample as lines of text: one step per line, with the distribution before and after filters.
 
+    A line below names the remembered pair that guided the search, if there is one.
+
     Args:
         record: record of a sampling search.
     """
@@ -158,7 +161,7 @@ def sample_lines(record: SearchRecord) -> list[str]:
     heads = ("drawn", "of", "p", "filtered", "bits", "filters")
     table = [heads, *rows]
     widths = [max(width_of(row[column]) for row in table) for column in range(len(heads))]
-    return [
+    lines = [
         "  ".join(
             text + blanks if column in (0, 5) else blanks + text
             for column, text in enumerate(row)
@@ -166,3 +169,4 @@ def sample_lines(record: SearchRecord) -> list[str]:
         ).rstrip()
         for row in table
     ]
+    return lines + memory_lines(record.match)

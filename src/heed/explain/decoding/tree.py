@@ -1,5 +1,6 @@
 """The tree of a recorded search, as nodes and as lines for a terminal."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from functools import cached_property
 
 from heed.explain.decoding.record import REASONS, Candidate, Finished, SearchRecord
 from heed.explain.render import without_controls
+from heed.translate.result import Match
 
 ROOT = "root"
 
@@ -121,7 +123,7 @@ _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 def tree_lines(
     record: SearchRecord, *, is_colored: bool, marks: Marks = DRAWN, with_pruned: bool = False
 ) -> list[str]:
-    """A search as text: its tree, why it stopped, what was pruned, and the ranking.
+    """A search as text: its tree, why it stopped, what was pruned, its guide, and the ranking.
 
     A chain of tokens without a branch is one line, with the sum of its scores at the end.
 
@@ -134,8 +136,17 @@ def tree_lines(
     tree = tree_of(record)
     lines = ["<bos>", *_branches(tree, marks, with_pruned, is_colored)]
     lines += ["", f"{len(record.steps)} steps; {record.stop.sentence}."]
-    lines += [*_pruned_counts(tree), "", *_ranking(record, is_colored)]
+    lines += [*_pruned_counts(tree), *memory_lines(record.match), "", *_ranking(record, is_colored)]
     return lines
+
+
+def memory_lines(match: Match | None) -> list[str]:
+    """A line of text with the remembered pair that guided a search; none if no pair did."""
+    if match is None:
+        return []
+    percent = math.floor(100 * match.similarity)
+    pair = without_controls(f"{match.source} → {match.target}")
+    return [f"Guided by a remembered pair, {percent} % similar: {pair}"]
 
 
 def _branches(tree: Tree, marks: Marks, with_pruned: bool, is_colored: bool) -> list[str]:

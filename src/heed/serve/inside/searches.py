@@ -66,6 +66,7 @@ class Searches:
         *,
         prefix: str,
         prefix_ids: Sequence[int] | None,
+        use_memory: bool,
         options: Mapping[str, Any],
     ) -> Searched:
         """Search a sentence in a search thread, and record the search.
@@ -75,6 +76,7 @@ class Searches:
             direction: languages and model.
             prefix: required beginning of the translation.
             prefix_ids: the same as ids, instead of `prefix`.
+            use_memory: let the model's memory guide the search.
             options: decoding options.
 
         Raises:
@@ -99,6 +101,7 @@ class Searches:
                 text,
                 prefix=prefix,
                 prefix_ids=prefix_ids,
+                use_memory=use_memory,
                 target_lang=route.target,
                 max_bytes=KEPT_BYTES,
                 on_progress=partial(require_wanted, is_wanted),

@@ -11,7 +11,7 @@ from heed.serve.shapes import schemas
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import SOURCE, TARGET, Field
 from heed.serve.shapes.own import MODEL, PREFIX, STYLE, TAG, direction_of, require_at_most
-from heed.serve.shapes.traces import BYTES, numbers
+from heed.serve.shapes.traces import BYTES, MATCH, numbers
 
 MAX_DRAWS = 1000
 _TEXT = Field(
@@ -26,6 +26,13 @@ _BEGIN_IDS = Field(
     name="prefix_ids",
     kind="integers",
     about="The same as ids of pieces, instead of `prefix`.",
+)
+_USE_MEMORY = Field(
+    name="use_memory",
+    kind="flag",
+    about="Whether a remembered pair that is like the sentence may guide the search. Without it, "
+    "all probabilities are those of the model alone.",
+    default=True,
 )
 _OPTIONS = Field(
     name="options",
@@ -67,6 +74,7 @@ async def _search(service: Service, asked: Asked) -> dict[str, Any]:
         direction_of(values),
         prefix=values["prefix"],
         prefix_ids=values["prefix_ids"],
+        use_memory=values["use_memory"],
         options=values["options"],
     )
     return _spelled(found)
@@ -119,13 +127,14 @@ ENDPOINTS = (
         style=STYLE,
         tag=TAG,
         summary="Record a search: every step with its candidates and fates, and the ranking.",
-        fields=(_TEXT, SOURCE, TARGET, MODEL, _OPTIONS, _BEGIN, _BEGIN_IDS),
+        fields=(_TEXT, SOURCE, TARGET, MODEL, _OPTIONS, _BEGIN, _BEGIN_IDS, _USE_MEMORY),
         answer={
             **schemas.record(
                 id=schemas.TEXT,
                 translation=schemas.TEXT,
                 strategy={"enum": ["greedy", "beam", "sample"]},
                 vocab_size=schemas.INTEGER,
+                match=MATCH,
                 steps=schemas.listed({"type": "object"}),
                 finished=schemas.listed({"type": "object"}),
             ),

@@ -159,6 +159,7 @@ def _spelled_sentence(trace: "Trace") -> dict[str, Any]:
         "expected_tokens": trace.expected_tokens,
         "source_padding": trace.n_src_padding,
         "target_padding": trace.n_tgt_padding,
+        "match": None if trace.match is None else asdict(trace.match),
     }
 
 
@@ -211,6 +212,11 @@ def numbers(tensors: Iterable[NDArray[Any]], dtype: str = "<f4") -> Response:
     return Response(content, media_type=BYTES)
 
 
+MATCH = schemas.record(
+    similarity=schemas.NUMBER,
+    source=schemas.TEXT,
+    target=schemas.TEXT,
+) | {"type": ["object", "null"]}
 _NODE = schemas.record(
     name=schemas.TEXT,
     shape=schemas.listed(schemas.INTEGER),
@@ -239,6 +245,7 @@ _SENTENCE = schemas.record(
     expected_tokens=schemas.listed(schemas.TEXT),
     source_padding=schemas.INTEGER,
     target_padding=schemas.INTEGER,
+    match=MATCH,
 )
 _ANSWER = schemas.record(
     id=schemas.TEXT,

@@ -82,7 +82,7 @@ async function draw() {
   const now = ++turn;
   chosen = looked.trace && choiceOf(params);
   parts.tabs.hidden = parts.panel.hidden = !chosen;
-  parts.empty.hidden = Boolean(chosen);
+  parts.empty.hidden = Boolean(chosen || looked.error);
   if (!chosen) {
     drawn = {};
     parts.empty.textContent = emptyText();

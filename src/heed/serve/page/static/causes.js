@@ -24,6 +24,7 @@ export function show(root, changed) {
   if (!page) {
     page = build(root);
     looked.on(["trace"], draw);
+    looked.on(["text"], drawEmpty);
   } else draw();
 }
 
@@ -52,7 +53,6 @@ function build(root) {
 function draw() {
   const trace = traceOfOne();
   page.body.hidden = !trace;
-  page.empty.hidden = Boolean(trace) || Boolean(looked.text.trim());
   if (!trace) return;
   const name = Object.hasOwn(VIEWS, params.view ?? "") ? params.view : "parts";
   for (const button of page.buttons) {
@@ -64,6 +64,10 @@ function draw() {
   page.views[name] ??= VIEWS[name].make();
   if (page.view.firstElementChild !== page.views[name]) page.view.replaceChildren(page.views[name]);
   page.views[name].show({ trace, token, params });
+}
+
+function drawEmpty() {
+  page.empty.hidden = Boolean(looked.text.trim());
 }
 
 /** The target token that is explained; −1 is all of them. */

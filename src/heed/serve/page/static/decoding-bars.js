@@ -3,7 +3,7 @@
 import { make, refill } from "./element.js";
 import { drawn, filtered } from "./decoding-filters.js";
 import { distributions, numbersAt, searched, vocabulary } from "./decoding-search.js";
-import { REASONS, fixed, percent, plural } from "./decoding-words.js";
+import { REASONS, byWhom, fixed, percent, plural } from "./decoding-words.js";
 import { readPiece, topIds } from "./pieces.js";
 
 export const N_BARS = 20;
@@ -15,10 +15,11 @@ export const N_DRAWS = 100;
  */
 export function barsView(onForce) {
   const list = make("ol", { class: "bars" });
+  const by = make("span");
   const heads = make(
     "p",
     { class: "bars-heads", "aria-hidden": "true" },
-    make("span", { class: "key" }, make("i", { class: "base" }), "by the model"),
+    make("span", { class: "key" }, make("i", { class: "base" }), by),
     make("span", { class: "key" }, make("i", { class: "final" }), "after the filters"),
     make("span", { class: "key draws" }, make("i", { class: "draws" }), `of ${N_DRAWS} draws`),
     make("span", { class: "key nucleus" }, make("i", { class: "bracket" }), "the nucleus of top-p"),
@@ -85,6 +86,7 @@ export function barsView(onForce) {
       final: found.final[id],
       removed: found.removed[id],
     }));
+    by.textContent = byWhom(searched.answer);
     drawRows(shownIds, context);
     list.dataset.step = number;
     element.classList.toggle("has-draws", draws.isOn);
@@ -121,7 +123,7 @@ export function barsView(onForce) {
 
   function drawFacts(found, size, { topP }) {
     const pairs = [
-      ["Entropy of the model", `${fixed(found.baseEntropy, 2)} bits`],
+      [`Entropy ${byWhom(searched.answer)}`, `${fixed(found.baseEntropy, 2)} bits`],
       ["after the filters", `${fixed(found.finalEntropy, 2)} bits`],
       ["Tokens that may be drawn", `${found.nAllowed} of ${size}`],
       ...(topP < 1 ? [[`Nucleus above ${topP.toFixed(2)}`, plural(found.nNucleus, "token")]] : []),
@@ -138,7 +140,7 @@ export function barsView(onForce) {
       ? N_DRAWS - ids.reduce((sum, id) => sum + (counts.get(id) ?? 0), 0)
       : 0;
     rest.textContent =
-      `The other ${plural(n, "token")}: ${percent(share(found.base))} by the model, ` +
+      `The other ${plural(n, "token")}: ${percent(share(found.base))} ${byWhom(searched.answer)}, ` +
       `${percent(share(found.final))} after the filters` +
       `${draws.isOn ? `, ${others} of ${N_DRAWS} draws` : ""}.`;
   }
@@ -205,13 +207,14 @@ function share(element, value) {
 
 function spoken(piece, base, final, why, isTaken) {
   const after = why ? REASONS[why][1] : `${percent(final)} after the filters`;
-  return `${readPiece(piece)}: ${percent(base)} by the model, ${after}${isTaken ? "; taken" : ""}. Force it`;
+  const before = `${percent(base)} ${byWhom(searched.answer)}`;
+  return `${readPiece(piece)}: ${before}, ${after}${isTaken ? "; taken" : ""}. Force it`;
 }
 
 function table(ids, { found, counts, pieces, draws }) {
   const heads = [
     "Piece",
-    "p by the model",
+    `p ${byWhom(searched.answer)}`,
     "p after the filters",
     "Removed by",
     ...(draws.isOn ? ["Draws"] : []),

@@ -2,6 +2,7 @@
 
 import { make } from "./element.js";
 import { setParams } from "./route.js";
+import { guideNodes } from "./textbar.js";
 
 const off = (value) => (value === 0 ? "off" : `${value}`);
 const digits = (count) => (value) => value.toFixed(count);
@@ -74,12 +75,15 @@ export function slider(name) {
     make("span", { class: "name" }, label, number),
     input,
   );
+  /** @param {number|string|undefined} value undefined = the model's own, not known yet */
   function show(value) {
-    input.max = Math.max(max, value); // a model's own value may be larger
-    input.value = value;
-    number.textContent = read(value);
-    input.setAttribute("aria-valuetext", read(value));
-    const share = (value - min) / (input.max - min);
+    const words = value === undefined ? "default" : read(Number(value));
+    const place = Number(value ?? min);
+    input.max = Math.max(max, place); // a model's own value may be larger
+    input.value = place;
+    number.textContent = words;
+    input.setAttribute("aria-valuetext", words);
+    const share = (place - min) / (input.max - min);
     input.style.setProperty("--share", share);
   }
   return { element, show, option: SLIDERS[name].option };
@@ -113,6 +117,24 @@ export function strategies() {
     ...labels,
   );
   return { element, show: (value) => (inputs[value].checked = true) };
+}
+
+/** The pair that guides the search, and a switch: {element, show(match, isOff)}. */
+export function memorySwitch() {
+  const guide = make("span", { class: "hint" });
+  const input = make("input", {
+    type: "checkbox",
+    onchange: () => setParams({ memory: input.checked ? null : "off" }),
+  });
+  const label = make("label", { class: "check" }, input, "Follow the memory");
+  const element = make("div", { class: "row", hidden: true }, guide, label);
+  function show(match, isOff) {
+    element.hidden = !match && !isOff;
+    input.checked = !isOff;
+    const alone = isOff ? ["All probabilities are those of the model alone."] : [];
+    guide.replaceChildren(...(match ? guideNodes(match) : alone));
+  }
+  return { element, show };
 }
 
 /** Buttons and a slider that move through the steps: {element, show(step, count)}. */

@@ -86,8 +86,8 @@ export function barsFile(title, shown) {
   return svgText(svg);
 }
 
-/** The bars as rows. */
-export const barsTable = (shown) => [
-  ["id", "piece", "p_model", "p_filtered", "removed_by"],
+/** The bars as rows; a guide makes other probabilities than those of the model. */
+export const barsTable = (shown, { match }) => [
+  ["id", "piece", match ? "p_guided" : "p_model", "p_filtered", "removed_by"],
   ...shown.map(({ id, piece, base, final, removed }) => [id, piece, base, final, removed]),
 ];

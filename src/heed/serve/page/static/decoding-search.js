@@ -70,6 +70,7 @@ export function search(params, delay = PAUSE_MS) {
     target: to,
     ...(model ? { model } : {}),
     ...(searched.prefix.length ? { prefix_ids: searched.prefix } : {}),
+    ...(params.memory === "off" ? { use_memory: false } : {}),
     options: optionsOf(params),
   };
   const key = JSON.stringify(request);
@@ -81,7 +82,7 @@ export function search(params, delay = PAUSE_MS) {
     searched.set({ answer: null, greedy: null, isBusy: false, error: null });
     return;
   }
-  searched.set({ isBusy: true });
+  searched.set({ isBusy: true, error: null });
   // At once where it may be: the trace that other screens need is slower, and would be before it.
   if (delay && searched.answer) waiting = setTimeout(() => run(request), delay);
   else run(request);
@@ -93,7 +94,7 @@ async function run(request) {
   try {
     const answer = await api.post("search", request, signal);
     steps.clear();
-    searched.set({ answer, greedy: null, greedyError: null, isBusy: false, error: null });
+    searched.set({ answer, greedy: null, greedyError: null, isBusy: false });
     if (answer.strategy === "beam") await runGreedy(request, signal);
   } catch (error) {
     if (error.name === "AbortError") return;

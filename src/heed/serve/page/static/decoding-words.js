@@ -37,6 +37,9 @@ export function percent(share) {
   return `${(share * 100).toFixed(share < 0.0995 ? 2 : 1)} %`;
 }
 
+/** Where the probabilities before the filters are from. */
+export const byWhom = ({ match }) => (match ? "with the memory" : "by the model");
+
 export const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
 /** What became of a candidate, as a sentence without its subject. */

@@ -3,7 +3,7 @@
 import { announce, make } from "./element.js";
 import { barsView } from "./decoding-bars.js";
 import { barsFile, barsTable, candidatesTable, treeFile } from "./decoding-files.js";
-import { choice, scrubber, slider, strategies } from "./decoding-controls.js";
+import { choice, memorySwitch, scrubber, slider, strategies } from "./decoding-controls.js";
 import { ranking, rankingTable, story } from "./decoding-ranking.js";
 import { force, pathTo, search, searched } from "./decoding-search.js";
 import { stepTable, treeView } from "./decoding-tree.js";
@@ -17,6 +17,7 @@ import { readPiece } from "./tokens.js";
 
 const STRATEGIES = ["beam", "greedy", "sample"];
 const MOST_MASKS = 12; // of the later tokens of a long sentence
+const NEUTRAL = { temperature: 1, topk: 0, topp: 1, minp: 0 };
 const PRESET = { strategy: "beam", beam: 2, alpha: 0, step: 1, node: null };
 
 let params = {};
@@ -28,9 +29,10 @@ export function show(root, changed) {
   if (!view) {
     view = build(root);
     searched.on(["answer", "greedy", "greedyError", "isBusy", "error", "prefix"], draw);
-    looked.on(["text", "from", "to", "model"], () => {
+    // isBusy: "Look" repeats a search that failed, though the sentence is the same.
+    looked.on(["text", "from", "to", "model", "isBusy"], () => {
       // What is not seen is not searched; it follows when the screen is shown again.
-      if (route().screen === "decoding") follow(0);
+      if (route().screen === "decoding" && (looked.isBusy || !searched.error)) follow(0);
     });
     looked.on(["error"], draw);
     return;
@@ -74,6 +76,7 @@ function build(root) {
     answer: make("p", { class: "translation-found", dir: "auto" }),
     badges: make("div", { class: "badges" }),
     prefix: make("div", { class: "prefix", hidden: true }),
+    memory: memorySwitch(),
     story: make("p", { class: "story", "aria-live": "polite" }),
     node: make("div", { class: "picked-node" }),
     reads: make("div", { class: "tokens reads", dir: "auto" }),
@@ -147,6 +150,7 @@ function controls(parts) {
       parts.stop.element,
     ),
     parts.prefix,
+    parts.memory.element,
     parts.message,
   );
 }
@@ -192,7 +196,7 @@ function cards(parts) {
         parts.slots,
         saveButtons("next-token", {
           svg: () => barsFile("The next token", parts.bars.listed()),
-          table: () => barsTable(parts.bars.listed()),
+          table: () => barsTable(parts.bars.listed(), searched.answer),
           json: () => parts.bars.listed(),
         }),
       ),
@@ -269,6 +273,7 @@ function draw() {
   view.below.classList.toggle("is-busy", isBusy);
   drawControls(answer);
   drawPrefix();
+  view.memory.show(answer?.match, params.memory === "off");
   view.below.hidden = !answer;
   if (!answer) return;
   drawOutcome(answer);
@@ -320,7 +325,7 @@ function drawControls(answer) {
   for (const [key, one] of Object.entries(sliders)) {
     const isFilter = ["temperature", "topk", "topp", "minp"].includes(key);
     const stored = isFilter && name !== "sample" ? undefined : options[one.option];
-    one.show(Number(params[key] ?? stored ?? { temperature: 1, topp: 1 }[key] ?? 0));
+    one.show(params[key] ?? stored ?? NEUTRAL[key]);
   }
   for (const key of ["formula", "stop"])
     view[key].show(params[key] ?? options[view[key].option] ?? "");

@@ -18,6 +18,7 @@ const SHARE = new Intl.NumberFormat("en", {
 });
 const NUMBER = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 const MARGIN = 44;
+const EMPTY = "Give a sentence above to see its states.";
 
 let parts = null;
 let params = {};
@@ -31,6 +32,7 @@ export function show(root, changed) {
     parts = build();
     root.append(textBar(), parts.card);
     looked.on(["trace"], load);
+    looked.on(["text"], sayEmpty);
     looked.on(["pointed"], () => draw());
   } else if (states?.side !== sideOf()) load();
   else setLayer();
@@ -109,17 +111,18 @@ async function load() {
   parts.side.value = side;
   states = null;
   parts.body.hidden = true;
-  parts.message.textContent = trace ? "" : "Give a sentence above to see its states.";
   parts.hint.textContent = "";
-  if (!trace) return;
+  if (!trace) return sayEmpty();
+  parts.message.textContent = "Computing …";
   try {
     const answer = await api.get(`embeddings/states/${trace.id}?${new URLSearchParams({ side })}`);
     if (looked.trace !== trace || sideOf() !== side) return;
     states = { ...answer, side };
   } catch (error) {
-    parts.message.textContent = error.message;
+    if (looked.trace === trace && sideOf() === side) parts.message.textContent = error.message;
     return;
   }
+  parts.message.textContent = "";
   const shares = states.shares.map((share) => SHARE.format(share)).join(" and ");
   parts.hint.textContent =
     `Each line is a token: it begins at the embedding and ends at the last layer. Principal ` +
@@ -127,6 +130,11 @@ async function load() {
   parts.range.max = states.names.length - 1;
   parts.body.hidden = false;
   setLayer();
+}
+
+/** Without a sentence say what to do; why a sentence has no trace is said above. */
+function sayEmpty() {
+  if (!traceOfOne()) parts.message.textContent = looked.text.trim() ? "" : EMPTY;
 }
 
 function setLayer() {

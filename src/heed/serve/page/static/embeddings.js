@@ -29,6 +29,7 @@ export async function show(root, params) {
   wanted = address;
   if (view?.address !== address || view.root !== root) {
     if (!read.has(address)) {
+      view = null; // it is no longer there if its model is chosen again
       root.replaceChildren(make("p", { class: "message card inset", role: "status" }, "Reading …"));
       read.set(address, api.get(address));
     }

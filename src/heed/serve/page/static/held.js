@@ -109,9 +109,10 @@
       return isHeld ? json(held.answers.trace) : refused();
     }
     if (path === "search") {
-      const { text, prefix_ids: prefix, options: wanted } = JSON.parse(options.body);
+      const { text, prefix_ids: prefix, use_memory, options: wanted } = JSON.parse(options.body);
       const found = held.searches.find((one) => sorted(one.options) === sorted(wanted));
-      return found && text === held.text && !prefix ? json(found.answer) : refused();
+      const isHeld = found && text === held.text && !prefix && use_memory !== false;
+      return isHeld ? json(found.answer) : refused();
     }
     if (path.endsWith("/edit")) {
       const { changes } = JSON.parse(options.body);

@@ -12,6 +12,8 @@ import { makeStore } from "./store.js";
 const TOGETHER = ["attention", "steps"];
 const ALONE = ["decoding", "causes", "positions"];
 const NOTHING = { text: "", forced: "" };
+/** Sentences that a screen takes over or adds. */
+export const MOST = 8;
 
 /**
  * sentences: [{text, forced}], read as one batch where there are several; forced is a given
@@ -57,7 +59,7 @@ function chosen(given, number) {
   return { sentences, sentence, ...sentences[sentence] };
 }
 
-/** Take over the languages, and the text if there is none, from the translator. */
+/** Take over the languages, and the sentences if there are none, from the translator. */
 export function begin() {
   const { languages } = session;
   if (looked.to || !languages.length) return;
@@ -66,10 +68,18 @@ export function begin() {
   const to = source.targets.includes(session.to) ? session.to : source.targets[0];
   looked.set({ from: source.code, to });
   // What a person typed while the languages were on their way stays.
-  const text = oneLine(session.text);
-  if (!looked.text && text) looked.set(chosen([{ ...NOTHING, text }], 0));
+  const found = translated();
+  if (!looked.text && found.length) looked.set(chosen(found, 0));
   takeFromAddress();
   if (looked.text) look();
+}
+
+/** The sentences of the translator: as it has split them, if it has. */
+function translated() {
+  const { answer, text } = session;
+  const isOf = answer?.sourceText === text;
+  const texts = isOf ? answer.segments.slice(0, MOST).map(({ source }) => source) : [text];
+  return texts.map((one) => ({ ...NOTHING, text: oneLine(one) })).filter((one) => one.text);
 }
 
 const oneLine = (text) => text.trim().replace(/\s*\n\s*/g, " ");
@@ -120,7 +130,7 @@ export async function look({
     looked.set({ trace: null, isBusy: false, error: null });
     return;
   }
-  looked.set({ isBusy: true });
+  looked.set({ isBusy: true, error: null });
   const part = (name) => (isTogether() ? looked.sentences.map((one) => one[name]) : looked[name]);
   const isGiven = [part("forced")].flat().some(Boolean);
   const body = {
@@ -133,7 +143,7 @@ export async function look({
   try {
     answer = await api.post("trace", body, signal);
     read.clear();
-    looked.set({ trace: partOf(looked.sentence), error: null, isBusy: false, pointed: null });
+    looked.set({ trace: partOf(looked.sentence), isBusy: false, pointed: null });
     if (!isFitting()) look();
   } catch (error) {
     // The numbers of another sentence must not stand under this one.

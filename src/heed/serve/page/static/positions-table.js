@@ -38,7 +38,11 @@ export async function show(root, params) {
   const address = `positions?${query}`;
   wanted = address;
   if (view?.address === address && view.root === root) return mark(params);
-  if (!read.has(address)) read.set(address, api.get(address));
+  if (!read.has(address)) {
+    view = null;
+    root.replaceChildren(make("p", { class: "message card inset", role: "status" }, "Reading …"));
+    read.set(address, api.get(address));
+  }
   try {
     const table = await read.get(address);
     if (wanted !== address) return;

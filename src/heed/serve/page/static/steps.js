@@ -70,6 +70,7 @@ export function show(section, changed) {
     if (event.key === "ArrowRight") go(1);
     if (event.key === "ArrowLeft") go(-1);
   });
+  looked.on(["text"], () => (empty.hidden = Boolean(looked.text.trim())));
   return looked.on(["trace"], draw);
 }
 
@@ -124,7 +125,6 @@ function stop() {
 async function draw() {
   const { trace } = looked;
   view.hidden = !trace;
-  empty.hidden = Boolean(trace) || Boolean(looked.text.trim());
   if (!trace) return;
   if (kept.trace !== trace) kept = { trace, weights: new Map() };
   const node = current();

@@ -2,9 +2,10 @@
 // a given translation, whose positions are then computed in one pass. Several sentences are a batch.
 
 import { copy, fill, make } from "./element.js";
-import { linkWithText, look, looked } from "./looked.js";
+import { MOST, linkWithText, look, looked } from "./looked.js";
 import { setParams } from "./route.js";
 import { nameOf, session } from "./session.js";
+import { splitSentences } from "./words.js";
 
 /** Sentences of papers and tutorials, by language. */
 const EXAMPLES = {
@@ -21,7 +22,14 @@ const EXAMPLES = {
   es: ["De nada"],
 };
 const OWN = "A search writes its own translation"; // where none is read
-const MOST = 8; // sentences that can be added here
+
+/** The remembered pair that guided a search, in words. */
+export const guideNodes = ({ similarity, source, target }) => [
+  `Guided by a remembered pair, ${Math.floor(100 * similarity)} % similar: `,
+  make("bdi", {}, source),
+  " → ",
+  make("bdi", {}, target),
+];
 
 /**
  * @param {object} [options]
@@ -58,6 +66,8 @@ export function textBar({ isBatched = false, isForced = true } = {}) {
   });
   fill(link, "link");
   const message = make("p", { class: "message", role: "alert" });
+  const guide = make("p", { class: "hint" });
+  const several = make("p", { class: "hint several", hidden: true });
   const examples = make("select", {
     "aria-label": "Examples",
     onchange: () => {
@@ -73,6 +83,8 @@ export function textBar({ isBatched = false, isForced = true } = {}) {
     { class: "textbar card" },
     list,
     make("div", { class: "row asking" }, add, padded, direction, examples, button, link),
+    several,
+    guide,
     message,
   );
   form.addEventListener("submit", (event) => {
@@ -159,6 +171,23 @@ export function textBar({ isBatched = false, isForced = true } = {}) {
     };
   }
 
+  /** Say that a text of several sentences is read as one, and offer to read each alone. */
+  function markSeveral({ sentences: [{ text, forced }, ...others], from, to }) {
+    const found = others.length ? [] : splitSentences(text, from);
+    several.hidden = found.length < 2 || Boolean(document.documentElement.dataset.only);
+    if (several.hidden) return;
+    const given = splitSentences(forced, to);
+    const isPaired = given.length === found.length;
+    const split = () => {
+      write(found.map((one, n) => ({ text: one, forced: isPaired ? given[n] : "" })).slice(0, MOST));
+      submit(0);
+    };
+    several.replaceChildren(
+      `${found.length} sentences, read as one. The translator reads each alone. `,
+      make("button", { type: "button", class: "quiet", onclick: split }, "Split them"),
+    );
+  }
+
   /** Which of the sentences is shown, and what is known of them. */
   function mark() {
     const { trace, sentence } = looked;
@@ -168,6 +197,8 @@ export function textBar({ isBatched = false, isForced = true } = {}) {
       const own = trace?.nSentences ? trace.sentences[number] : number === sentence ? trace : null;
       if (isForced) forced.placeholder = own?.translation || "Its translation";
     });
+    guide.hidden = !isForced || !trace?.match;
+    guide.replaceChildren(...(trace?.match ? guideNodes(trace.match) : []));
     padded.textContent = trace?.nSentences
       ? `One batch: ${trace.nSentences} × ${trace.source_tokens.length} source and ` +
         `${trace.nSentences} × ${trace.target_tokens.length} target tokens with the padding.`
@@ -193,6 +224,7 @@ export function textBar({ isBatched = false, isForced = true } = {}) {
     examples.hidden = !known.length;
   });
   looked.on(["sentences"], ({ sentences }) => write(sentences));
+  looked.on(["sentences", "from", "to"], markSeveral);
   looked.on(["trace", "sentence"], mark);
   looked.on(["isBusy", "error"], ({ isBusy, error }) => {
     form.classList.toggle("is-busy", isBusy);

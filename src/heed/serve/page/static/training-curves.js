@@ -263,7 +263,7 @@ function noteOf(spec, runs, { score }) {
   if (!signatures.length) return "";
   const isOne = signatures.length === 1;
   return isOne
-    ? `sacreBLEU ${signatures[0]}; the band is the 95 % interval.`
+    ? `sacreBLEU ${signatures[0]}; the band is the 95\u00a0% interval.`
     : `Not comparable: ${signatures.join(" and ")}`;
 }
 

@@ -1,4 +1,4 @@
-// Words of a text, how they are aligned, and how two texts differ. Pure functions.
+// Words and sentences of a text, how words are aligned, and how two texts differ. Pure functions.
 
 /**
  * The words of a text, and what is between them.
@@ -14,11 +14,17 @@ export function splitWords(text, language) {
   }));
 }
 
-function segmenter(language) {
+/** The sentences of a text, without the blanks around them. */
+export function splitSentences(text, language) {
+  const found = [...segmenter(language, "sentence").segment(text)];
+  return found.map(({ segment }) => segment.trim()).filter(Boolean);
+}
+
+function segmenter(language, granularity = "word") {
   try {
-    return new Intl.Segmenter(language || undefined, { granularity: "word" });
+    return new Intl.Segmenter(language || undefined, { granularity });
   } catch {
-    return new Intl.Segmenter(undefined, { granularity: "word" }); // a code that is no BCP 47 tag
+    return new Intl.Segmenter(undefined, { granularity }); // a code that is no BCP 47 tag
   }
 }
 
