@@ -86,16 +86,20 @@ def test_what_is_dumped_is_read_again(
     assert call("serve", "--config", str(tmp_path / "again.toml"), "--dump-config")[1] == out
 
 
-def test_files_of_pairs_are_a_setting(
-    dump: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("section", ["memory", "glossary"])
+def test_files_of_pairs_and_of_terms_are_settings(
+    dump: Callable[..., dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    section: str,
 ) -> None:
     file = tmp_path / "serve.toml"
-    file.write_text('[memory]\nfiles = ["a.tsv"]\n')
-    assert dump()["memory"]["files"] == []
-    assert dump("--config", str(file))["memory"]["files"] == ["a.tsv"]
-    monkeypatch.setenv("HEED_SERVE_MEMORY", "b c.tsv\nen:de=d.tmx")
-    assert dump("--config", str(file))["memory"]["files"] == ["b c.tsv", "en:de=d.tmx"]
-    found = dump("--memory", "e.csv", "--memory", "de:en=f.tsv")["memory"]["files"]
+    file.write_text(f'[{section}]\nfiles = ["a.tsv"]\n')
+    assert dump()[section]["files"] == []
+    assert dump("--config", str(file))[section]["files"] == ["a.tsv"]
+    monkeypatch.setenv(f"HEED_SERVE_{section.upper()}", "b c.tsv\nen:de=d.tmx")
+    assert dump("--config", str(file))[section]["files"] == ["b c.tsv", "en:de=d.tmx"]
+    found = dump(f"--{section}", "e.csv", f"--{section}", "de:en=f.tsv")[section]["files"]
     assert found == ["e.csv", "de:en=f.tsv"]
 
 

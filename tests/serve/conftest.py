@@ -20,6 +20,7 @@ from heed.serve.run import make_service
 from heed.serve.service import Service
 from heed.serve.settings import ServeSettings
 from heed.serve.watch.figures import Figures
+from heed.text.languages import Directions
 from heed.text.vocab import train_vocab
 from heed.translate.translator import load
 
@@ -50,6 +51,7 @@ def make_model(
     seed: int = 1,
     d_model: int = 16,
     target_langs: tuple[str, ...] = (),
+    directions: Directions = (),
     **changes: Any,
 ) -> str:
     """Write a model folder; its weights are random, so its translations mean nothing."""
@@ -75,6 +77,7 @@ def make_model(
         source_lang=source_lang,
         target_lang=target_lang,
         target_langs=target_langs,
+        directions=directions,
         decoding={"max_length": 8, "beam_size": 2},
     )
     save_bundle(folder, bundle)
@@ -91,6 +94,18 @@ def en_de(tmp_path_factory: pytest.TempPathFactory) -> str:
 def de_en(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A model folder, German to English."""
     return make_model(tmp_path_factory.mktemp("models") / "de-en", "de", "en", seed=2)
+
+
+FOUR_WAYS: Directions = (("zh", "en"), ("en", "es"), ("en", "fr"), ("en", "zh"))
+
+
+@pytest.fixture(scope="session")
+def four_ways(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model folder with the directions of `heed demo`, two of them from a language it writes."""
+    folder = tmp_path_factory.mktemp("models") / "demo"
+    return make_model(
+        folder, "", "", target_langs=("en", "es", "fr", "zh"), directions=FOUR_WAYS, seed=3
+    )
 
 
 Serve = Callable[..., TestClient]

@@ -1,6 +1,7 @@
 """Slow, half-open, oversized and endless requests are refused; others do not notice them."""
 
 import json
+import re
 import resource
 import socket
 import ssl
@@ -8,6 +9,7 @@ import statistics
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -189,6 +191,79 @@ def test_pipelined_requests_are_answered_in_order(open_to: Connect) -> None:
         alone.append(read_all(client).partition(b"\r\n\r\n")[2])
     found = [part.partition(b"\r\n\r\n")[2] for part in pipelined.split(b"HTTP/1.1 200 OK")[1:]]
     assert found == alone
+
+
+def test_a_pipelined_request_may_take_longer_than_a_connection_may_be_idle(
+    open_to: Connect,
+) -> None:
+    client = open_to()
+    texts = [f"Two dogs play in the snow, number {number} of many." for number in range(999)]
+    body = json.dumps({"q": texts, "source": "en", "target": "de"}).encode()
+    client.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" + posted(body))
+    assert read_all(client).count(b"HTTP/1.1 200 OK") == 2
+
+
+UPGRADE = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
+
+
+@pytest.mark.parametrize("size", [1, 50, 10_000])
+def test_an_upgrade_to_another_protocol_is_ignored(open_to: Connect, size: int) -> None:
+    """Java's HttpClient asks for one with its first request, whose body was lost."""
+    client = open_to()
+    sent = posted(QUESTION, *UPGRADE) * 2 + posted(QUESTION) + posted(b"", *UPGRADE)
+    sent += b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    for start in range(0, len(sent), size):
+        client.sendall(sent[start : start + size])
+    answers = read_all(client)
+    assert re.findall(rb"HTTP/1.1 (\d+)", answers) == [b"200"] * 3 + [b"400", b"200"]
+    assert answers.count(b"translatedText") == 3 and b'"status":"ok"' in answers
+
+
+def test_a_tunnel_is_refused(open_to: Connect) -> None:
+    client = open_to()
+    client.sendall(b"CONNECT /health HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert status(read_all(client)) == 405
+
+
+@pytest.mark.parametrize(("more", "expected"), [(b"X-A: " + b"a" * 3000, 431), (b"Host: y", 400)])
+def test_a_wrong_head_with_an_upgrade_is_refused(
+    open_to: Connect, more: bytes, expected: int
+) -> None:
+    client = open_to()
+    client.sendall(posted(QUESTION, *UPGRADE, more.decode()))
+    assert status(read_all(client)) == expected
+
+
+def test_many_pipelined_requests_are_no_long_head(open_to: Connect) -> None:
+    """Also if a piece of the stream ends within a head."""
+    client = open_to()
+    request = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+    client.sendall(request * 200 + request[:-2])
+    time.sleep(0.1)
+    client.sendall(request[-2:])
+    assert read_all(client).count(b"HTTP/1.1 200 OK") == 201
+
+
+def test_pipelined_requests_are_not_read_faster_than_answered(open_to: Connect) -> None:
+    """They filled the memory, and hardly any was answered meanwhile."""
+    client, answers, end = open_to(), 0, time.monotonic() + 1
+    client.setblocking(False)
+    requests = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 1000
+    unsent = requests
+    while time.monotonic() < end:
+        with suppress(BlockingIOError):
+            unsent = unsent[client.send(unsent) :] or requests
+        with suppress(BlockingIOError):
+            answers += client.recv(1 << 20).count(b"HTTP/1.1 200 OK")
+    assert answers > 100
+
+
+def test_an_endless_head_after_another_request_is_refused(open_to: Connect) -> None:
+    client = open_to()
+    client.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /health HTTP/1.1\r\nX-A: ")
+    time.sleep(0.1)
+    client.sendall(b"a" * 9000)
+    assert b"HTTP/1.1 431" in read_all(client)
 
 
 def test_an_answer_that_nobody_reads_is_cut_off(open_to: Connect, program: Program) -> None:

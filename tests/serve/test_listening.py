@@ -1,6 +1,7 @@
 """The socket is opened before anything heavy; what fails is told in words."""
 
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -108,3 +109,32 @@ def test_no_more_begin_but_those_begun_are_served() -> None:
                 assert accepted.recv(16) == b"request"
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(address, timeout=5)
+
+
+LIMITED = """
+import logging, resource, sys
+from heed.serve.listening import allow_open_files
+from heed.serve.settings import Listen
+
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+soft, hard, connections = map(int, sys.argv[1:])
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+allow_open_files(Listen(connections=connections))
+print(*resource.getrlimit(resource.RLIMIT_NOFILE))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+@pytest.mark.parametrize(
+    ("soft", "connections", "allowed", "is_told"),
+    [(64, 100, 356, False), (400, 100, 400, False), (64, 600, 512, True)],
+)
+def test_as_many_files_may_be_open_as_connections(
+    soft: int, connections: int, allowed: int, is_told: bool
+) -> None:
+    program = [sys.executable, "-c", LIMITED, str(soft), "512", str(connections)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
+    *told, limits = done.stdout.splitlines()
+    assert limits == f"{allowed} 512"
+    words = "listen.connections is 600, but the system allows 512 open files"
+    assert [line.startswith(words) for line in told] == [True] * is_told

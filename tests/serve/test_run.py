@@ -1,8 +1,11 @@
 """`heed serve` starts quickly, says what it serves, and refuses in words what it cannot."""
 
+import logging
 import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,9 +13,10 @@ from tests.serve.program import Program
 
 import heed
 from heed.errors import ConfigError
-from heed.serve.run import introduction, serve
-from heed.serve.settings import Memory, ServeSettings, Store
-from heed.serve.shapes.storage import FILE
+from heed.serve.access.keys import Keys
+from heed.serve.run import forget_revoked, introduction, serve
+from heed.serve.settings import Access, Glossary, Memory, ServeSettings, Store
+from heed.serve.shapes.storage import FILE, Storage
 from heed.serve.work.directions import Route
 
 
@@ -87,6 +91,20 @@ def test_pairs_of_no_clear_direction_are_told_at_the_start(en_de: str, de_en: st
         serve(settings, print)
 
 
+def test_terms_of_no_clear_direction_are_told_at_the_start(en_de: str, de_en: str) -> None:
+    settings = ServeSettings(models=(en_de, de_en), glossary=Glossary(files=("terms.tsv",)))
+    with pytest.raises(ConfigError, match=r"glossary\.files: terms\.tsv must name its direction"):
+        serve(settings, print)
+
+
+def test_a_program_does_not_start_with_a_wrong_glossary(en_de: str, tmp_path: Path) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text("dogs\n")
+    with Program("-m", en_de, "--glossary", str(path), is_ready=False) as program:
+        assert program.wait() == 1
+        assert any(f"{path}: Line 1 of the glossary must" in line for line in program.lines)
+
+
 def test_a_program_follows_a_file_of_pairs(en_de: str, tmp_path: Path) -> None:
     path = tmp_path / "today.tsv"
     path.write_text("Two dogs.\tHunde\n")
@@ -105,3 +123,40 @@ def test_a_store_that_cannot_be_used_is_told_at_the_start(en_de: str, tmp_path: 
     settings = ServeSettings(models=(en_de,), store=Store(folder=str(tmp_path)))
     with pytest.raises(ConfigError, match="cannot be used: file is not a database"):
         serve(settings, print)
+
+
+def test_glossaries_of_revoked_keys_are_deleted_at_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = Keys(tmp_path / "keys.sqlite")
+    for name in ("anna", "ben"):
+        keys.add(name)
+    keys.revoke("anna")
+    keys.close()
+    access = Access(keys="on", keys_file=str(keys.path))
+    settings = ServeSettings(access=access, store=Store(folder=str(tmp_path)))
+    forget_revoked(settings)
+    assert not (tmp_path / FILE).exists()
+    storage = Storage(settings.store)
+    for owner in ("anna", "ben", "anna", ""):
+        storage.add_glossary(owner, "a", {("en", "de"): {"dog": "Hund"}})
+    with caplog.at_level(logging.INFO):
+        for _ in range(2):
+            forget_revoked(settings)
+    assert caplog.messages == ["2 glossaries of revoked keys were deleted"]
+    assert [len(storage.glossaries(owner)) for owner in ("anna", "ben", "")] == [0, 1, 1]
+    with closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        assert connection.execute("select count(*) from dictionaries").fetchone() == (2,)
+
+
+def test_a_store_that_cannot_be_opened_does_not_hinder_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = Keys(tmp_path / "keys.sqlite")
+    keys.add("anna")
+    keys.revoke("anna")
+    keys.close()
+    (tmp_path / FILE).write_bytes(b"no database at all" * 100)
+    access = Access(keys="on", keys_file=str(keys.path))
+    forget_revoked(ServeSettings(access=access, store=Store(folder=str(tmp_path))))
+    assert "glossaries of revoked keys cannot be deleted: file is not a database" in caplog.text

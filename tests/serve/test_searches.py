@@ -15,7 +15,7 @@ from heed.serve.inside import searches
 from heed.serve.inside.searches import Searches
 from heed.serve.request import Direction
 from heed.serve.service import Service
-from heed.serve.settings import Inside
+from heed.serve.settings import Inside, Memory
 from heed.translate.translator import load
 
 SENTENCE = "Two dogs play in the snow."
@@ -44,6 +44,22 @@ def test_a_search_over_http_is_that_of_python(
         np.testing.assert_array_equal(both, np.stack([at.log_probs, at.scores]))
     bare = client.get(f"/api/v1/search/{answer['id']}/step/0?constraints=false").content
     np.testing.assert_array_equal(np.frombuffer(bare, "<f4"), found.at(0).log_probs.ravel())
+
+
+def test_a_search_names_the_pair_that_guided_it_and_can_do_without(
+    serve: Serve, en_de: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text(f"{SENTENCE}\tEin Mann\n")
+    client = serve(en_de, memory=Memory(files=(str(path),)))
+    guided = client.post("/api/v1/search", json=ASKED).json()
+    assert guided["match"] == {"similarity": 1.0, "source": SENTENCE, "target": "Ein Mann"}
+    traced = client.post("/api/v1/trace", json=ASKED).json()
+    assert (traced["match"], traced["translation"]) == (guided["match"], "Ein Mann")
+    alone = client.post("/api/v1/search", json=ASKED | {"use_memory": False}).json()
+    assert alone["match"] is None
+    own = record_search(load(en_de), SENTENCE).record.to_dict()
+    assert {name: alone[name] for name in own} == own
 
 
 def test_steps_that_are_not_in_memory_are_searched_again(
@@ -143,7 +159,9 @@ def test_a_search_ends_when_its_client_leaves(
     async def search(service: Service) -> Callable[[], Awaitable[object]]:
         made = Searches(service, is_allowed=True, n_kept=1)
         direction = Direction(source="en", target="de")
-        make = partial(made.make, SENTENCE, direction, prefix="", prefix_ids=None, options={})
+        make = partial(
+            made.make, SENTENCE, direction, prefix="", prefix_ids=None, use_memory=True, options={}
+        )
         return partial(made.at, (await make()).id, 3) if is_again else make
 
     assert n_steps_after_leaving(search, en_de, monkeypatch) == 1

@@ -25,8 +25,9 @@ from heed.serve.request import Direction, Request
 from heed.serve.run import make_service
 from heed.serve.service import Service
 from heed.serve.settings import ServeSettings, Work
+from heed.serve.texts import read_texts
 from heed.serve.work import models as models_module
-from heed.serve.work.memories import PairFile
+from heed.serve.work.guides import Guides
 from heed.serve.work.models import Use
 from heed.serve.work.versions import Opened, open_version
 from heed.text.protection import expressions
@@ -567,6 +568,17 @@ def test_pairs_are_not_read_for_what_the_cache_holds(
     assert n_read == 1
 
 
+@pytest.mark.parametrize(("source", "n_texts"), [("auto", 5), ("en", 100)])
+def test_many_short_texts_are_read_beside_the_event_loop(
+    using: Using, en_de: str, monkeypatch: pytest.MonkeyPatch, source: str, n_texts: int
+) -> None:
+    """Detecting the languages of 1,000 texts held all other requests up for a quarter second."""
+    monkeypatch.setattr(service_module, "read_texts", beside_loop(read_texts))
+    texts = [f"a{number}" for number in range(n_texts)]
+    answers = asyncio.run(using(en_de).translate(Request(texts=texts, source=source, target="de")))
+    assert len(answers) == n_texts
+
+
 def test_expressions_of_a_client_are_run_beside_the_event_loop(
     using: Using, en_de: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -664,9 +676,9 @@ def test_a_model_that_is_read_slowly_does_not_outlast_the_deadline(
 ) -> None:
     gate = threading.Event()
 
-    def slow(folder: Path, name: str, files: Sequence[PairFile]) -> Opened:
+    def slow(folder: Path, name: str, guides: Guides) -> Opened:
         gate.wait(10)
-        return open_version(folder, name, files)
+        return open_version(folder, name, guides)
 
     monkeypatch.setattr(models_module, "open_version", slow)
 

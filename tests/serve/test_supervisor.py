@@ -102,6 +102,78 @@ def test_sighup_does_not_end_a_process_that_still_loads_its_models() -> None:
     assert done.stdout == "it still loads\n"
 
 
+ENDING = """
+import os, signal, socket, sys
+from heed.serve.supervisor import supervise
+
+def run(listener, link, say, on_ready):
+    if sys.argv[1] == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    on_ready()
+    signal.sigwait([signal.SIGTERM])
+    return int(sys.argv[1])
+
+with socket.socket() as listener:
+    sys.exit(supervise(run, [listener], lambda line: print(line, flush=True),
+                       on_ready=lambda: os.kill(os.getpid(), signal.SIGTERM), grace_s=5))
+"""
+
+
+def ended(how: str) -> subprocess.CompletedProcess[str]:
+    """A supervisor whose only process ends in this way: `killed`, or with this exit code."""
+    program = [sys.executable, "-c", ENDING, how]
+    return subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_the_exit_code_tells_that_a_process_cut_requests_off(code: int) -> None:
+    done = ended(str(code))
+    assert (done.returncode, done.stdout) == (code, "")
+
+
+def test_a_process_that_is_killed_at_the_start_is_told() -> None:
+    """The system may kill it because memory ran out, and then it prints nothing itself."""
+    done = ended("killed")
+    assert re.fullmatch(r"heed: process \d+ was ended by signal 9 before .* ready\.\n", done.stdout)
+    assert done.returncode == 1
+
+
+CROWDED = """
+import os, signal, socket, sys
+from heed.serve import supervisor
+
+supervisor.PAUSES_S = (0.01,)
+forks, fork = iter((True, False, True)), os.fork
+
+def fork_or_not():
+    if next(forks):
+        return fork()
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+
+def run(listener, link, say, on_ready):
+    on_ready()
+    if next(forks, None) is None:  # this is the second process
+        os.kill(os.getppid(), signal.SIGTERM)
+        signal.pause()
+    return 1
+
+os.fork = fork_or_not
+with socket.socket() as listener:
+    sys.exit(supervisor.supervise(run, [listener], lambda line: print(line, flush=True),
+                                  on_ready=lambda: None, grace_s=5))
+"""
+
+
+def test_a_process_that_cannot_be_started_is_tried_again() -> None:
+    """Where memory has run out, the system starts none for a while."""
+    done = subprocess.run(
+        [sys.executable, "-c", CROWDED], capture_output=True, text=True, timeout=60, check=False
+    )
+    wanted = "heed: no process can be started now: Resource temporarily unavailable."
+    assert (done.returncode, done.stdout.splitlines()[1:], done.stderr) == (0, [wanted], "")
+
+
 def count_allowed(program: Program, n_requests: int) -> int:
     """How many requests of as many connections are answered; all others are refused."""
     question = {"q": "A man.", "source": "en", "target": "de"}

@@ -45,6 +45,7 @@ SETTINGS = {
     "threads": "work.threads",
     "timeout": "work.timeout_s",
     "memory": "memory.files",
+    "glossary": "glossary.files",
     "keys": "access.keys",
     "per_minute": "access.per_minute",
     "log_format": "log.format",
@@ -106,6 +107,14 @@ class ServeGroup(CommandGroup):
     str,
     "Translated pairs (.tsv, .csv, .tmx) to follow where a sentence is like one of them; with "
     "several directions, write en:de=FILE; may be given several times.",
+    multiple=True,
+    metavar="FILE",
+)
+@model_option(
+    "--glossary",
+    str,
+    "Terms and their translations for all clients, as a glossary file; with several directions, "
+    "write en:de=FILE; may be given several times.",
     multiple=True,
     metavar="FILE",
 )

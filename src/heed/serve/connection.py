@@ -7,11 +7,13 @@ connection, which costs less than a timer for each phase of each request.
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import Enum
 from typing import Any
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
     HttpToolsProtocol,
@@ -46,6 +48,26 @@ class Phase(Enum):
     ANSWER = "the server"
 
 
+class Flow(FlowControl):
+    """Flow control of a connection that reads nothing while requests wait for their turn.
+
+    uvicorn reads on after each response, so a client could fill the memory with requests.
+
+    Args:
+        transport: the connection.
+        waiting: the requests that wait.
+    """
+
+    def __init__(self, transport: asyncio.Transport, waiting: Collection[object]) -> None:
+        super().__init__(transport)
+        self._waiting = waiting
+
+    def resume_reading(self) -> None:
+        """Read on, unless a request waits."""
+        if not self._waiting:
+            super().resume_reading()
+
+
 class Connection(HttpToolsProtocol):
     """One connection of a client.
 
@@ -68,6 +90,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._listen = listen
         self._head_size = 0
+        self._n_requests = 0
         self._refused_with = 0
         self._is_last = False
         self._is_lost = False
@@ -91,6 +114,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Count the connection; refuse it if there are too many."""
         super().connection_made(transport)
+        self.flow = Flow(transport, self.pipeline)
         if len(self.connections) > self._listen.connections:
             self._refuse(503)
 
@@ -118,12 +142,51 @@ class Connection(HttpToolsProtocol):
         """Parse received bytes."""
         if self._refused_with:
             return
-        super().data_received(data)
-        if self._phase is Phase.HEAD and not self._refused_with:
+        n_before = self._n_requests
+        self._unset_keepalive_if_required()
+        try:
+            self._parse(memoryview(data))
+        except HttpParserError as error:
+            self.send_400_response(str(error))
+        is_all_of_head = self._phase is Phase.HEAD and self._n_requests == n_before
+        if is_all_of_head and not self._refused_with:
             # An endless header reaches no callback, so its bytes are counted here.
             self._head_size += len(data)
             if self._head_size > 2 * self._listen.head_bytes:
                 self._refuse(431)
+
+    def _parse(self, data: memoryview) -> None:
+        """Parse bytes. The header Upgrade is ignored, as RFC 9110, section 7.8, allows.
+
+        httptools stops after a head with it, and takes the body for data of another protocol.
+        Java's HttpClient sends it by default, to change to HTTP/2.
+        """
+        while data:
+            try:
+                self.parser.feed_data(data)
+            except HttpParserUpgrade as upgrade:
+                if not self._is_upgrade:
+                    return
+                data = data[upgrade.args[0] :]
+                self._begin_without_upgrade()
+            else:
+                return
+
+    @property
+    def _is_upgrade(self) -> bool:
+        return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
+
+    def _begin_without_upgrade(self) -> None:
+        """Parse the head of the current request again, without the header Upgrade."""
+        line = b"%s %s HTTP/%s" % (
+            self.parser.get_method(),
+            self.url,
+            self.parser.get_http_version().encode(),
+        )
+        fields = (b"%s: %s" % each for each in self.headers if each[0] != b"upgrade")
+        self.parser = HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+        self.parser.feed_data(b"\r\n".join([line, *fields, b"", b""]))
 
     def on_message_begin(self) -> None:
         """A request line begins."""
@@ -136,11 +199,13 @@ class Connection(HttpToolsProtocol):
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > self._listen.head_bytes:
             self._refused_with = 431
-            raise ValueError(SENTENCES[431])  # uvicorn then calls `send_400_response`
+            raise ValueError(SENTENCES[431])  # httptools raises it in `data_received`
         # RFC 9112, section 3.2.
         n_hosts = sum(name == b"host" for name, _ in self.headers)
         if n_hosts > 1 or (not n_hosts and self.parser.get_http_version() == "1.1"):
             raise ValueError("An HTTP/1.1 request must have exactly one Host header.")
+        if self._is_upgrade:
+            return
         self.scope["state"][WHEN_LEFT] = self.when_left
         super().on_headers_complete()
         self._enter(Phase.BODY, self._listen.body_s)
@@ -149,7 +214,10 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The body is complete."""
+        if self._is_upgrade:
+            return
         super().on_message_complete()
+        self._n_requests += 1
         if self.cycle.response_complete:
             self._enter(Phase.IDLE, self._listen.idle_s)
         else:
@@ -158,9 +226,13 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """The response is written, perhaps before the body was read."""
         super().on_response_complete()
-        if self._phase is Phase.BODY and not self.pipeline:
+        if not self.transport.is_closing():
+            self.flow.resume_reading()  # the last waiting request may have begun just now
+        if self._is_answering:
+            return  # to the next one of pipelined requests
+        if self._phase is Phase.BODY:
             self._enter(Phase.BODY, LINGER_S)
-        elif self._phase is Phase.ANSWER and not self.pipeline:
+        elif self._phase is Phase.ANSWER:
             self._enter(Phase.IDLE, self._listen.idle_s)
 
     def send_400_response(self, msg: str) -> None:
@@ -186,7 +258,7 @@ class Connection(HttpToolsProtocol):
             self.loop.call_later(LAST_REQUEST_S, self._close_if_idle)
 
     def _close_if_idle(self) -> None:
-        is_new = self._phase is Phase.HEAD and not self._head_size
+        is_new = self._phase is Phase.HEAD and not (self._head_size or self._n_requests)
         if (is_new or self._phase is Phase.IDLE) and not self.transport.is_closing():
             self.transport.close()
 

@@ -5,6 +5,7 @@ So a port in use gives an error message, and port 0 is known when the address is
 
 import ctypes
 import errno
+import logging
 import socket
 import ssl
 import struct
@@ -14,8 +15,13 @@ from contextlib import suppress
 from heed.errors import ConfigError
 from heed.serve.settings import Listen
 
+log = logging.getLogger(__name__)
+
 BACKLOG = 2048
 """Connections that wait to be accepted by the server."""
+
+OTHER_FILES = 256
+"""Open files that are not connections: models, keys, stores, and files of requests."""
 
 _SO_ATTACH_FILTER = 26
 # Classic BPF: load the byte with the flags of the TCP header. If SYN is set, keep 0 bytes of the
@@ -54,6 +60,31 @@ def open_sockets(listen: Listen) -> list[socket.socket]:
     for each in sockets:
         each.listen(BACKLOG)
     return sockets
+
+
+def allow_open_files(listen: Listen) -> None:
+    """Raise the limit on open files, each connection being one, as far as the system allows.
+
+    Many systems allow 1,024 unless a program asks for more. Without files, a server can neither
+    accept a connection nor refuse one.
+    """
+    if sys.platform == "win32":
+        return
+    import resource
+
+    needed = listen.connections + OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < needed:
+        log.warning(
+            "listen.connections is %d, but the system allows %d open files, some of which are not "
+            "connections: raise that limit (ulimit -n) or set fewer connections",
+            listen.connections,
+            allowed,
+        )
 
 
 def begin_no_more(listener: socket.socket) -> None:

@@ -1,5 +1,6 @@
 """Start the server: sockets first, then one process or several."""
 
+import logging
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -7,23 +8,28 @@ from functools import partial
 from heed.machine.memory import share_one_heap
 from heed.machine.threads import choose_threads, count_cores
 from heed.serve.access.buckets import Buckets
-from heed.serve.listening import check_certificate, open_sockets, url_of
+from heed.serve.access.gate import keys_path
+from heed.serve.access.keys import Keys
+from heed.serve.listening import allow_open_files, check_certificate, open_sockets, url_of
 from heed.serve.process import run_process
+from heed.serve.refusal import Refusal
 from heed.serve.request import Answer
 from heed.serve.service import Service
 from heed.serve.settings import ServeSettings
-from heed.serve.shapes.storage import check_store
+from heed.serve.shapes.storage import Storage, check_store
 from heed.serve.supervisor import supervise
 from heed.serve.watch import logs
 from heed.serve.watch.figures import Figures
 from heed.serve.watch.signals import ignoring_hang_ups
 from heed.serve.watch.systemd import READY, notify
 from heed.serve.work.directions import Route, read_routes
-from heed.serve.work.memories import pair_files
+from heed.serve.work.guides import read_guides
 from heed.serve.work.models import read_models
 from heed.serve.work.scheduler import Scheduler, Searched
 
 Say = Callable[[str], None]
+
+log = logging.getLogger(__name__)
 
 
 def make_service(settings: ServeSettings, figures: Figures | None = None) -> Service:
@@ -36,11 +42,14 @@ def make_service(settings: ServeSettings, figures: Figures | None = None) -> Ser
     Raises:
         FormatError: a folder holds no model.
         ConfigError: a model is not a translator, or does not state its languages; the direction of
-            a file of pairs is not clear.
+            a file of pairs or terms is not clear.
     """
     work, processes = settings.work, settings.listen.processes
     models = read_models(
-        settings.models, memory_mb=work.memory_mb, memory_files=settings.memory.files
+        settings.models,
+        memory_mb=work.memory_mb,
+        memory_files=settings.memory.files,
+        glossary_files=settings.glossary.files,
     )
     # Several processes share the cores.
     threads = work.threads or (max(1, count_cores() // processes) if processes > 1 else None)
@@ -96,9 +105,13 @@ def serve(
     logs.set_up(settings.log)
     say = logs.sayer(settings.log, say)
     routes = read_routes(settings.models)[1]
-    pair_files(settings.memory.files, routes)  # raises an error for one that fits no direction
+    # Raises an error for a file that fits no direction.
+    read_guides(routes, memory=settings.memory.files, glossaries=settings.glossary.files)
     check_certificate(settings.listen)
     check_store(settings.store)
+    if settings.needs_keys:
+        forget_revoked(settings)
+    allow_open_files(settings.listen)
     sockets = open_sockets(settings.listen)
     url = url_of(settings.listen, sockets[0])
     if on_ready is None:
@@ -114,6 +127,24 @@ def serve(
         on_ready=is_ready,
         grace_s=settings.listen.grace_s,
     )
+
+
+def forget_revoked(settings: ServeSettings) -> None:
+    """Delete the glossaries of revoked keys, whose names are never used again.
+
+    Raises:
+        ConfigError: the file of keys cannot be used.
+    """
+    keys = Keys(keys_path(settings.access))
+    revoked = [key.name for key in keys.all() if key.is_revoked]
+    keys.close()
+    try:
+        n_deleted = Storage(settings.store).delete_glossaries_of(revoked)
+    except Refusal as refusal:
+        log.warning("glossaries of revoked keys cannot be deleted: %s", refusal.__cause__)
+    else:
+        if n_deleted:
+            log.info("%d glossaries of revoked keys were deleted", n_deleted)
 
 
 def _ready(say: Say) -> None:

@@ -44,6 +44,12 @@ PATTERN_CHARS = 10_000
 PATTERNS_S = 5.0
 """Time that the regular expressions of a request may take for all of its texts and pairs."""
 
+TEXT_CHARS = 50
+"""Handling a text takes about as long as reading this many characters of it."""
+
+DETECTION_CHARS = 1000
+"""So does detecting its language."""
+
 PAIR_CHARS = 1000
 """Reading a remembered pair takes about as long as this many characters of text."""
 
@@ -229,15 +235,16 @@ class Service:
     async def _started(self, request: Request, begun: "_Begun") -> list[Text]:
         """Queue the texts of a request; `begun` abandons unfinished ones."""
         self.require_models()
-        n_chars = sum(map(len, request.texts)) + PATTERN_CHARS * len(request.protect or ())
+        text_chars = DETECTION_CHARS if request.source.lower() == AUTO else TEXT_CHARS
+        n_chars = sum(map(len, request.texts)) + text_chars * len(request.texts)
+        n_chars += PATTERN_CHARS * len(request.protect or ())
         check = partial(require_wanted, lambda: begun.is_wanted)
         await self._prepare_detection(request.source)
         texts = await run_aside(n_chars, read_texts, request, self.routes, self._detector)
-        groups = await run_aside(n_chars, _groups, texts, request, check)
         # Get each model once, so that a response does not mix two versions.
-        models = {
-            name: await begun.use(name) for name in dict.fromkeys(model for model, _ in groups)
-        }
+        names = dict.fromkeys(route.model for route in _routes_of(texts))
+        models = {name: await begun.use(name) for name in names}
+        groups = await run_aside(n_chars, _groups, texts, request, models, check)
         for (model, alignment), lines in groups.items():
             call = call_of(
                 models[model],
@@ -410,22 +417,37 @@ def _languages_of(routes: Sequence[Route]) -> dict[str, Language]:
     }
 
 
+def _routes_of(texts: Sequence[Text]) -> list[Route]:
+    """The directions of the texts that are not blank."""
+    routes = (text.source.route for text in texts if text.document.segments)
+    return list(dict.fromkeys(route for route in routes if route is not None))
+
+
 def _groups(
-    texts: list[Text], request: Request, check: Callable[[], None]
+    texts: list[Text],
+    request: Request,
+    models: Mapping[str, Opened],
+    check: Callable[[], None],
 ) -> dict[tuple[str, bool], dict[int, Line]]:
     """The segments of all texts, grouped by model and by whether they need an alignment.
 
     Args:
         texts: of the request.
         request: with the rules for protected spans.
+        models: by name; they have terms for all requests.
         check: as in `_rules`.
     """
     groups: dict[tuple[str, bool], dict[int, Line]] = {}
     rules = None if request.protect is None else _rules(request.protect, check)
+    glossaries = {
+        route: models[route.model].glossary(route.source, route.target, request.glossary)
+        for route in _routes_of(texts)
+    }
     for index, text in enumerate(texts):
         if (route := text.source.route) is None:
             continue
         prefix = request.prefixes[index] if request.prefixes else ""
+        glossary = glossaries.get(route)
         for place, segment in enumerate(text.document.segments):
             alignment = request.alignment or text.needs_alignment(place)
             alignment = alignment and len(segment.text) <= ALIGNED_CHARS
@@ -437,7 +459,7 @@ def _groups(
                 rules=rules,
                 localize_numbers=request.localize_numbers or None,
                 keep_typos=request.keep_typos or None,
-                glossary=text.glossary,
+                glossary=glossary,
             )
     return groups
 

@@ -167,6 +167,22 @@ class Memory:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Glossary:
+    """Terms and their translations for the texts and files of all clients.
+
+    Attributes:
+        files: glossary files; with several directions `SOURCE:TARGET=FILE`, such as
+            en:de=terms.tsv. The first one with a term counts, but a request's own terms count
+            before.
+    """
+
+    files: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check(self, "glossary")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Store:
     """Data that clients can store on the server.
 
@@ -176,7 +192,8 @@ class Store:
         glossaries_per_key: maximum number of glossaries of one key.
         glossary_terms: maximum number of terms in a glossary.
         suggestions: maximum number of suggestions by `/suggest`; 0 = they are refused.
-        files: maximum number of translated files to fetch, the oldest are deleted; 0 = no files.
+        files: maximum number of translated files to fetch; of more, the oldest of the key with the
+            most are deleted; 0 = no files.
         file_s: seconds that they are kept.
     """
 
@@ -296,6 +313,7 @@ class ServeSettings:
         work: batching of requests.
         limits: limits of one request.
         memory: translated pairs that all translations follow.
+        glossary: terms for the texts and files of all clients.
         store: data that clients can store on the server.
         access: API keys and rate limits.
         log: log on standard error.
@@ -308,6 +326,7 @@ class ServeSettings:
     work: Work = field(default_factory=Work)
     limits: Limits = field(default_factory=Limits)
     memory: Memory = field(default_factory=Memory)
+    glossary: Glossary = field(default_factory=Glossary)
     store: Store = field(default_factory=Store)
     access: Access = field(default_factory=Access)
     log: Log = field(default_factory=Log)

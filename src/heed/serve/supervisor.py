@@ -143,7 +143,16 @@ class _Supervisor:
     def start(self, child: _Child, listener: socket.socket) -> None:
         ours, theirs = socket.socketpair()
         gc.freeze()  # otherwise a child's first collection would copy all shared pages
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            ours.close()
+            theirs.close()
+            if not self.was_ready:
+                raise
+            self.say(f"heed: no process can be started now: {error.strerror}.")
+            child.start_at = time.monotonic() + PAUSES_S[-1]
+            return
         if pid == 0:
             os._exit(self.be_child(listener, ours, theirs))
         theirs.close()
@@ -230,17 +239,25 @@ class _Supervisor:
 
     def reap(self) -> None:
         for child in self.children:
-            if child.pid and os.waitpid(child.pid, os.WNOHANG)[0]:
-                self.bury(child)
+            if not child.pid:
+                continue
+            pid, status = os.waitpid(child.pid, os.WNOHANG)
+            if pid:
+                self.bury(child, os.waitstatus_to_exitcode(status))
 
-    def bury(self, child: _Child) -> None:
+    def bury(self, child: _Child, code: int) -> None:
         forget_process(child.pid)
         pid, child.pid = child.pid, 0
         self.unlink(child)
         if self.stopping_since:
+            # A process that still loads its models is ended by the signal itself.
+            has_failed = code != 0 and -code not in STOP_SIGNALS
+            self.exit_code = self.exit_code or int(has_failed)
             return
         if not child.is_ready and not self.was_ready:
             # An error at the first start would be repeated; its message was printed.
+            if code < 0:
+                self.say(f"heed: process {pid} was ended by signal {-code} before it was ready.")
             self.exit_code = 1
             self.take(signal.SIGTERM)
             return

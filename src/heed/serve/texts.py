@@ -14,7 +14,6 @@ from heed.serve.source import Source, find_source
 from heed.serve.work.aside import run_aside
 from heed.serve.work.directions import Route
 from heed.serve.work.translating import Translating
-from heed.translate.glossary.glossary import Glossary
 from heed.translate.result import Translation
 
 
@@ -38,16 +37,12 @@ class Text:
         source: its language and route.
         document: the text, split.
         first: number of its first segment among all segments of the request.
-        glossary: terms and their translations; None = none.
     """
 
-    def __init__(
-        self, source: Source, document: Document, first: int, glossary: Glossary | None
-    ) -> None:
+    def __init__(self, source: Source, document: Document, first: int) -> None:
         self.source = source
         self.document = document
         self.first = first
-        self.glossary = glossary
         self._translating: dict[int, Translating] = {}
 
     def take(self, translating: Translating, numbers: Collection[int]) -> None:
@@ -119,7 +114,7 @@ def read_texts(request: Request, routes: Sequence[Route], detector: Detector) ->
         if source.route is None:  # it stays unchanged
             documents[place] = Passage([], [request.texts[place]])
     firsts = accumulate((len(document.segments) for document in documents), initial=0)
-    return [Text(*each, request.glossary) for each in zip(sources, documents, firsts, strict=False)]
+    return [Text(*each) for each in zip(sources, documents, firsts, strict=False)]
 
 
 def _document(place: int, request: Request) -> Document:

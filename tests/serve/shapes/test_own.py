@@ -16,8 +16,11 @@ from tests.serve.event_loop import beside_loop
 import heed
 from heed.bundle.beside import save_beside
 from heed.bundle.find import MEMORY
-from heed.serve.settings import Limits
+from heed.serve.settings import Glossary, Limits
 from heed.serve.shapes import own
+from heed.serve.shapes.answers import CELL_CHARS
+from heed.serve.shapes.events import Event
+from heed.serve.work.aside import SHORT_CHARS
 
 PAIRS = [{"source": SENTENCES[0], "target": "Hunde"}]
 
@@ -127,6 +130,25 @@ def test_a_large_glossary_is_read_beside_the_event_loop(
     assert translate(client, glossary=glossary).status_code == 200
 
 
+def test_large_alignments_are_spelled_beside_the_event_loop(
+    serve: Serve, en_de: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of 100,000 characters held all other requests up for seconds."""
+    client = serve(en_de, limits=Limits(chars=3000))
+    text = " ".join(["dogs"] * 300)
+    small = translate(client, details=True).json()
+    monkeypatch.setattr(own, "_detailed", beside_loop(own._detailed))
+    monkeypatch.setattr(Event, "encode", beside_loop(Event.encode))
+    answer = translate(client, text=text, details=True).json()
+    (segment,) = answer["translations"][0]["segments"]
+    assert sum(map(len, segment["alignment"])) * CELL_CHARS > SHORT_CHARS
+    assert segment.keys() == small["translations"][0]["segments"][0].keys()
+    sent = {"text": text, "source": "en", "target": "de", "details": True}
+    streamed = client.post("/api/v1/translate/stream", json=sent).text
+    (done,) = re.findall("event: done\ndata: (.*)", streamed)
+    assert json.loads(done)["translations"] == answer["translations"]
+
+
 @pytest.mark.parametrize("terms_first", [True, False])
 def test_a_glossary_is_only_that_of_its_request(client: TestClient, terms_first: bool) -> None:
     """Also if the text spells a term with combining letters."""
@@ -136,6 +158,33 @@ def test_a_glossary_is_only_that_of_its_request(client: TestClient, terms_first:
         answer = translate(client, text=text, **({"glossary": glossary} if has_terms else {}))
         texts[has_terms] = answer.json()["translations"][0]["text"]
     assert ["Zwei" in texts[has_terms] for has_terms in (True, False)] == [True, False]
+
+
+def test_a_glossary_of_the_server_is_used_for_every_request(
+    serve: Serve, en_de: str, tmp_path: Path
+) -> None:
+    """In every API and in files; a request's own terms count before those of the server."""
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("dogs\tRüden\nsnow\tSchnee\n")
+    client = serve(en_de, glossary=Glossary(files=(str(terms),)))
+    text, values = "Two dogs play in the snow.", {"source": "en", "target": "de"}
+
+    def given(path: str, **sent: Any) -> str:
+        return client.post(path, **sent).text
+
+    for answer in (
+        given("/translate", json={"q": text, **values}),
+        given("/v2/translate", json={"text": [text], "target_lang": "DE"}),
+        given("/translator/translate", json=[{"src": text, "id": 1}]),
+        given("/api/v1/files", files={"file": ("a.txt", text.encode())}, data=values),
+    ):
+        assert "Rüden" in answer and "Schnee" in answer
+    sent = {"text": text, **values, "glossary": {"Dogs": "Hunde", "dogs": "Köter"}}
+    answer = given("/api/v1/translate", json=sent)
+    assert "Köter" in answer and "Schnee" in answer and "Rüden" not in answer
+    assert "Rüden" in given("/api/v1/translate", json={"text": text, **values})
+    (read,) = json.loads(given("/api/v1/translate", json={"text": [" "], **values}))["translations"]
+    assert read["text"] == " "
 
 
 def test_only_so_many_expressions_are_read(client: TestClient) -> None:

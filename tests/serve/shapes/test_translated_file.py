@@ -261,6 +261,39 @@ def test_a_document_is_not_found_when_its_time_is_over(client: TestClient, tmp_p
     assert answer.status_code == 404
 
 
+@pytest.mark.parametrize("kind", ["application/json", "application/x-www-form-urlencoded"])
+def test_only_a_form_with_a_file_may_have_the_size_of_a_file(
+    serve: Serve, en_de: str, kind: str
+) -> None:
+    """Others are parsed in the event loop, and cannot hold a file."""
+    client = serve(en_de, limits=Limits(body_bytes=1024, file_bytes=4096))
+    sent = {"content": b"x" * 1025, "headers": {"Content-Type": kind}}
+    answer = client.post("/translate_file", **sent)
+    assert (answer.status_code, answer.json()["error"]) == (
+        413,
+        "The body must have at most 1024 bytes.",
+    )
+
+
+def test_files_of_a_key_do_not_push_out_those_of_others(tmp_path: Path) -> None:
+    downloads = Downloads(Store(folder=str(tmp_path), files=4))
+
+    def keep(owner: str, lock: str = "") -> str:
+        name = downloads.keep("a.txt", owner.encode(), lock=lock, owner=owner)
+        moment = 1 + len(list((tmp_path / FOLDER).iterdir())) + time.time() - 100
+        os.utime(tmp_path / FOLDER / name, (moment, moment))
+        return name
+
+    first, lock = keep("anna"), "f" * 64
+    locked = keep("anna", lock)
+    many = [keep("ben") for _ in range(5)]
+    assert [downloads.read(name) is not None for name in (first, locked)] == [True, True]
+    assert [downloads.read(name) is not None for name in many] == [False] * 3 + [True] * 2
+    assert downloads.find(locked.partition("-")[0], lock) == locked
+    keep("")  # each has two, so the oldest of all is deleted
+    assert downloads.read(first) is None
+
+
 def test_a_file_that_vanishes_meanwhile_does_no_harm(store: Store, tmp_path: Path) -> None:
     downloads = Downloads(store)
     downloads.keep("a.txt", b"a")

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -15,9 +15,10 @@ import heed
 from heed.errors import ConfigError, DataError, FormatError, HeedError, UsageError
 from heed.serve.refusal import Refusal
 from heed.serve.work import models as models_module
-from heed.serve.work.memories import PairFile
+from heed.serve.work.guides import Guides
 from heed.serve.work.models import Models, read_models
 from heed.serve.work.versions import Opened, open_version, size_bytes, version_of
+from heed.translate.glossary.glossary import Glossary
 
 
 class Clock:
@@ -35,9 +36,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the models that were read, in order."""
     names: list[str] = []
 
-    def counted(folder: Path, name: str, files: Sequence[PairFile]) -> Opened:
+    def counted(folder: Path, name: str, guides: Guides) -> Opened:
         names.append(name)
-        return open_version(folder, name, files)
+        return open_version(folder, name, guides)
 
     monkeypatch.setattr(models_module, "open_version", counted)
     return names
@@ -101,9 +102,9 @@ def test_a_model_is_read_beside_the_event_loop(
 ) -> None:
     gate = threading.Event()
 
-    def slow(folder: Path, name: str, files: Sequence[PairFile]) -> Opened:
+    def slow(folder: Path, name: str, guides: Guides) -> Opened:
         gate.wait(10)
-        return open_version(folder, name, files)
+        return open_version(folder, name, guides)
 
     monkeypatch.setattr(models_module, "open_version", slow)
     models = read(folder)
@@ -285,7 +286,9 @@ def test_a_folder_that_changes_all_the_time_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     versions = iter(map(str, range(100)))
-    monkeypatch.setattr("heed.serve.work.versions.version_of", lambda folder, files: next(versions))
+    monkeypatch.setattr(
+        "heed.serve.work.versions.version_of", lambda folder, guides: next(versions)
+    )
     with pytest.raises(FormatError, match="keeps changing while it is read"):
         open_version(folder, "en-de")
 
@@ -357,5 +360,57 @@ def test_a_file_that_holds_no_pairs_is_refused(
         (tmp_path / wrong).write_text("<tmx>")
     models = read_models([str(folder)], memory_files=[str(tmp_path / name)])
     with pytest.raises(kind, match=words):
+        models.open("en-de")
+    models.close()
+
+
+def test_a_model_has_the_terms_of_its_files_as_they_are_now(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A changed file is another version of the model; one with a mistake leaves the old terms."""
+    first, second = tmp_path / "a.tsv", tmp_path / "b.csv"
+    first.write_text("dog\tHund\n")
+    second.write_text("Dog,Rüde\nbike,Rad\nbike,Rad\n")
+    spelled = [f"en:de={first}", f"en:de={second}"]
+    models = read_models([str(folder)], glossary_files=spelled)
+    own = Glossary.of({"bike": "Velo"})
+
+    async def targets(own: Glossary | None = None) -> tuple[str, list[str]]:
+        async with models.use("en-de") as opened:
+            glossary = opened.glossary("en", "de", own)
+            assert glossary is not None and opened.glossary("de", "en", own) is own
+            found = glossary.occurrences("A Dog, a bike.")
+            return opened.version, [occurrence.target for occurrence in found]
+
+    async def run() -> None:
+        version, found = await targets()
+        assert found == ["Hund", "Rad"] and version != version_of(folder)
+        assert await targets(own) == (version, ["Hund", "Velo"])
+        first.write_text("dog\tHündin\n")
+        await replaced_once(models)
+        newer, found = await targets()
+        assert found == ["Hündin", "Rad"] and newer != version
+        first.write_text("dog\n")
+        await replaced_once(models)
+        assert await targets() == (newer, ["Hündin", "Rad"])
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(run())
+    models.close()
+    assert f"{second}: 2 terms guide the model en-de" in caplog.messages
+    assert f"{second}: Line 3 is the same as line 2." in caplog.messages
+    assert f"model en-de was rejected: {first}: Line 1 of the glossary must have" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("gone.tsv", "cannot be read"), ("wrong.tsv", "Line 1"), ("", "not a regular file")],
+)
+def test_a_file_that_is_no_glossary_is_refused(
+    folder: Path, tmp_path: Path, name: str, words: str
+) -> None:
+    (tmp_path / "wrong.tsv").write_text("dog")
+    models = read_models([str(folder)], glossary_files=[str(tmp_path / name)])
+    with pytest.raises(HeedError, match=f"{name}.*{words}"):
         models.open("en-de")
     models.close()

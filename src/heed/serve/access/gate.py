@@ -11,9 +11,10 @@ from heed.disk.home import home
 from heed.serve.access.addresses import bucket_of, client_address, networks_of
 from heed.serve.access.buckets import Buckets
 from heed.serve.access.keys import FILE_NAME, Key, Keys
+from heed.serve.access.origins import is_of_other_page
 from heed.serve.access.rates import Rates
 from heed.serve.refusal import Refusal
-from heed.serve.settings import Access, ServeSettings
+from heed.serve.settings import Access, ServeSettings, origin_in_ascii
 
 IN_BODY = ("api_key", "auth_key", "key", "token")
 """Names of parameters in which LibreTranslate, DeepL, Google and DeepLX clients send a key."""
@@ -59,6 +60,7 @@ class Gate:
     def __init__(self, settings: ServeSettings, buckets: Buckets | None = None) -> None:
         self._keys = Keys(keys_path(settings.access)) if settings.needs_keys else None
         self._trusted = networks_of(settings.listen.trusted_proxies)
+        self._origins = frozenset(map(origin_in_ascii, settings.access.origins))
         self._per_minute = settings.access.per_minute
         self._rates = Rates(burst=settings.access.burst, buckets=buckets)
 
@@ -70,6 +72,7 @@ class Gate:
         values: Mapping[str, Any],
         n_texts: int,
         n_chars: int,
+        stores: bool = False,
     ) -> Admission:
         """Admit a request, and count it.
 
@@ -79,10 +82,15 @@ class Gate:
             values: its parameters, which may include a key.
             n_texts: number of texts, which is its cost.
             n_chars: number of characters in all its texts.
+            stores: whether it stores something on the server.
 
         Raises:
-            Refusal: there is no valid key (401), too much text (400) or too many requests (429).
+            Refusal: there is no valid key (401), too much text (400) or too many requests (429); or
+                a page of another origin would store something (403).
         """
+        # A key is proof enough: a browser adds none by itself.
+        if stores and self._keys is None and is_of_other_page(headers, self._origins):
+            raise _of_other_page()
         key = self._key(headers, values)
         if key and key.chars and n_chars > key.chars:
             raise Refusal(
@@ -121,6 +129,14 @@ class Gate:
                 401, "Invalid API key", code="invalid_key", headers={"WWW-Authenticate": "Bearer"}
             )
         return key
+
+
+def _of_other_page() -> Refusal:
+    sentence = (
+        "A page of another origin may not store anything on this server, unless the setting "
+        "access.origins lists its origin."
+    )
+    return Refusal(403, sentence, code="other_origin")
 
 
 def key_in(headers: Headers, values: Mapping[str, Any]) -> str:

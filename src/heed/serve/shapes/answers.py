@@ -1,12 +1,15 @@
 """An `Answer` as JSON of heed's own API: segments, tokens, alignments and doubts."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from heed.serve.request import Answer, Doubt, SegmentAnswer
 from heed.text.spans import spans_of
 from heed.translate.result import Translation
+
+CELL_CHARS = 3
+"""Spelling a weight of an alignment takes about as long as reading this many characters."""
 
 DIGITS = 6
 """Decimals of a score or a probability; further ones would be rounding noise."""
@@ -20,6 +23,12 @@ def spelled_answers(answers: Sequence[Answer], *, details: bool) -> list[dict[st
         details: include tokens and alignments.
     """
     return [_spelled_answer(answer, details=details) for answer in answers]
+
+
+def spelling_chars(segments: Iterable[SegmentAnswer]) -> int:
+    """Spelling the alignments of segments takes about as long as reading so many characters."""
+    rows = (row for segment in segments for row in segment.translation.alignment or ())
+    return CELL_CHARS * sum(map(len, rows))
 
 
 def count_tokens(answers: Sequence[Answer]) -> int:

@@ -45,20 +45,24 @@ class Parameters:
             await file.close()
 
 
-async def read_parameters(request: Request, max_bytes: int) -> Parameters:
+async def read_parameters(
+    request: Request, max_bytes: int, *, max_multipart_bytes: int
+) -> Parameters:
     """Read all parameters; those in the body override those in the query.
 
     Args:
         request: the request; its body is read here.
-        max_bytes: maximum size of the body.
+        max_bytes: maximum size of a body that is parsed as a whole, in the event loop.
+        max_multipart_bytes: maximum size of a multipart body.
 
     Raises:
         Refusal: the body is too long (413), of another type (415), or invalid for its type (400).
     """
     query = _decoded_form(request.scope["query_string"], "The query")
     _require_plain(request.headers)
-    _require_short(request.headers, max_bytes)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    max_bytes = max_multipart_bytes if kind == MULTIPART else max_bytes
+    _require_short(request.headers, max_bytes)
     if kind == MULTIPART:
         return await _read_multipart(request, query, max_bytes)
     data = await _whole_body(request, max_bytes)

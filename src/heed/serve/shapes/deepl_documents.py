@@ -68,7 +68,9 @@ async def _upload(service: Service, asked: Asked) -> dict[str, Any]:
     )
     found = await translate_file(service, values["file"], order)
     key = secrets.token_hex(32)
-    kept = await keep_file(service.settings.store, found.name, found.content, lock=_lock(key))
+    kept = await keep_file(
+        service.settings.store, found.name, found.content, lock=_lock(key), owner=asked.key
+    )
     asked.http.app.state.usage.n_chars += found.n_chars
     return {"document_id": kept.partition("-")[0].upper(), "document_key": key}
 
@@ -110,6 +112,7 @@ ENDPOINTS = (
         method="POST",
         path=PATH,
         handler=_upload,
+        stores=True,
         style=STYLE,
         tag=TAG,
         summary="Upload a document and translate it.",

@@ -106,6 +106,7 @@ ENDPOINTS = (
         method="POST",
         path=PATH,
         handler=_create,
+        stores=True,
         style=STYLE,
         tag=TAG,
         summary="Create a glossary.",

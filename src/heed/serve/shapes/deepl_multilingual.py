@@ -187,6 +187,7 @@ ENDPOINTS = (
         method="POST",
         path=PATH,
         handler=_create,
+        stores=True,
         style=STYLE,
         tag=TAG,
         summary="Create a glossary of one or more dictionaries.",

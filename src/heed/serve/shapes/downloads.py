@@ -5,7 +5,10 @@ import errno
 import re
 import time
 import uuid
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 
 from heed.disk.files import TEMPORARY, make_directory, write_atomically
@@ -15,7 +18,7 @@ from heed.serve.settings import Store
 from heed.serve.shapes.storage import folder_of
 
 FOLDER = "files"
-_NAME = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{64})?\.[\w.-]+")
+_NAME = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{64})?(?:-([0-9a-f]{8}))?\.[\w.-]+")
 _UNFINISHED = re.compile(re.escape(TEMPORARY) + r"[0-9a-f]+\Z")
 UNFINISHED_S = 600.0
 """After so many seconds, a file that is not complete is not written any more."""
@@ -24,10 +27,12 @@ LATE_S = 1.0
 OWN_USER_ONLY = 0o700
 
 
-async def keep_file(settings: Store, name: str, content: bytes, *, lock: str = "") -> str:
+async def keep_file(
+    settings: Store, name: str, content: bytes, *, lock: str = "", owner: str = ""
+) -> str:
     """Store a file, and delete it when its time is over; arguments and result as in `keep`."""
     downloads, loop = Downloads(settings), asyncio.get_running_loop()
-    kept = await asyncio.to_thread(downloads.keep, name, content, lock=lock)
+    kept = await asyncio.to_thread(downloads.keep, name, content, lock=lock, owner=owner)
     loop.call_later(settings.file_s + LATE_S, loop.run_in_executor, None, downloads.forget)
     return kept
 
@@ -51,23 +56,27 @@ class Downloads:
     def __init__(self, settings: Store) -> None:
         self._settings = settings
 
-    def keep(self, name: str, content: bytes, *, lock: str = "") -> str:
+    def keep(self, name: str, content: bytes, *, lock: str = "", owner: str = "") -> str:
         """Store a file, and delete files that are too old or too many.
+
+        Of too many, those of the owner with the most are deleted, the oldest first.
 
         Args:
             name: name of the file, without folders.
             content: its bytes.
             lock: hexadecimal hash of a secret that is required to fetch it.
+            owner: name of the client's key; "" = there are no keys.
 
         Returns:
             A name for fetching it.
         """
-        kept = f"{uuid.uuid4().hex}{f'-{lock}' if lock else ''}.{name}"
+        mark = _mark_of(owner)
+        kept = f"{'-'.join(filter(None, [uuid.uuid4().hex, lock, mark]))}.{name}"
         try:
             folder = self._folder()
             make_directory(folder)
             folder.chmod(OWN_USER_ONLY)
-            self._forget(folder, n_new=1)
+            self._forget(folder, [mark])
             write_atomically(folder / kept, content)
         except (OSError, HeedError) as error:
             raise _unusable() from error
@@ -89,9 +98,9 @@ class Downloads:
 
     def find(self, id: str, lock: str) -> str | None:
         """The name of a file that was stored with this lock; None if it does not exist."""
-        prefix = f"{id}-{lock}."
+        prefixes = f"{id}-{lock}.", f"{id}-{lock}-"
         try:
-            found = [each for each in self._folder().iterdir() if each.name.startswith(prefix)]
+            found = [each for each in self._folder().iterdir() if each.name.startswith(prefixes)]
             return found[0].name if found and not self._is_old(found[0]) else None
         except OSError:
             return None
@@ -113,12 +122,12 @@ class Downloads:
             return max(0.0, min(times) + self._settings.file_s - time.time()) if times else None
         return None
 
-    def _forget(self, folder: Path, *, n_new: int = 0) -> list[float]:
+    def _forget(self, folder: Path, new: Sequence[str] = ()) -> list[float]:
         """Delete files that are too old or too many, as other threads and processes do too.
 
         Args:
             folder: of the files.
-            n_new: number of files that will be added.
+            new: the marks of files that will be added.
 
         Returns:
             When each of the other files was stored, in seconds since 1970.
@@ -134,14 +143,26 @@ class Downloads:
                 found.append((changed, path))
             elif now - changed > UNFINISHED_S:
                 path.unlink(missing_ok=True)
-        too_many = max(0, len(found) + n_new - self._settings.files)
-        kept = []
-        for number, (changed, path) in enumerate(sorted(found)):
-            if number < too_many or now - changed > self._settings.file_s:
-                path.unlink(missing_ok=True)
-            else:
-                kept.append(changed)
-        return kept
+        kept = [each for each in sorted(found) if now - each[0] <= self._settings.file_s]
+        n_of = Counter([*new, *(_mark_in(path) for _, path in kept)])
+        while kept and n_of.total() > self._settings.files:
+            most = max(n_of.values())
+            surplus = next(each for each in kept if n_of[_mark_in(each[1])] == most)
+            kept.remove(surplus)
+            n_of[_mark_in(surplus[1])] -= 1
+        for each in set(found) - set(kept):
+            each[1].unlink(missing_ok=True)
+        return [changed for changed, _ in kept]
+
+
+def _mark_of(owner: str) -> str:
+    """The part of a file's name that tells its owner's files from those of others."""
+    return blake2b(owner.encode(), digest_size=4).hexdigest() if owner else ""
+
+
+def _mark_in(path: Path) -> str:
+    match = _NAME.fullmatch(path.name)
+    return match[2] or "" if match else ""
 
 
 def _unusable() -> Refusal:

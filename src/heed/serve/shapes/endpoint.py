@@ -85,6 +85,8 @@ class Endpoint:
         texts_of_body: returns the texts for a model in such a body, which may be invalid.
         example: an example of such a body.
         is_private: needs a key even if it is a GET without parameters.
+        stores: stores something on the server by a POST. A page of another origin can send that
+            without being asked; other methods only where `access.origins` allows it.
     """
 
     method: str
@@ -102,6 +104,7 @@ class Endpoint:
     texts_of_body: Callable[[Any], list[str]] | None = None
     example: Any = None
     is_private: bool = False
+    stores: bool = False
 
     @property
     def needs_key(self) -> bool:
@@ -141,7 +144,13 @@ class _Path:
 
 
 async def _answer(http: HttpRequest, endpoint: Endpoint, service: Service) -> Response:
-    given = await read_parameters(http, _most_bytes(endpoint, service))
+    limits = service.settings.limits
+    has_file = any(each.kind == "file" for each in endpoint.fields)
+    given = await read_parameters(
+        http,
+        limits.body_bytes,
+        max_multipart_bytes=limits.file_bytes if has_file else limits.body_bytes,
+    )
     try:
         values = take(endpoint.fields, given, endpoint.style)
         admission = _admit(http, endpoint, given, values) if endpoint.needs_key else Admission()
@@ -174,6 +183,7 @@ def _admit(
         values=given.values,
         n_texts=max([1, *map(len, texts)]),
         n_chars=sum(len(text) for together in texts for text in together),
+        stores=endpoint.stores,
     )
 
 
@@ -197,12 +207,6 @@ def within_deadline(http: HttpRequest) -> AbstractAsyncContextManager[None]:
     """A block that is refused (504) when the time that the client has set is over, if it has."""
     deadline: Deadline | None = getattr(http.state, "deadline", None)
     return nullcontext() if deadline is None else deadline.enforced()
-
-
-def _most_bytes(endpoint: Endpoint, service: Service) -> int:
-    limits = service.settings.limits
-    has_file = any(each.kind == "file" for each in endpoint.fields)
-    return limits.file_bytes if has_file else limits.body_bytes
 
 
 async def _while_connected(http: HttpRequest, work: Awaitable[Any]) -> Any:

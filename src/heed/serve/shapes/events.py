@@ -14,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from heed.serve.refusal import Refusal
 from heed.serve.shapes.endpoint import Asked, request_id, within_deadline
 from heed.serve.shapes.style import Style
+from heed.serve.work.aside import run_aside
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -29,10 +30,12 @@ class Event:
     Attributes:
         name: its type.
         data: sent as JSON.
+        n_chars: encoding it takes about as long as reading this many characters.
     """
 
     name: str
     data: Any
+    n_chars: int = 0
 
     def encode(self) -> bytes:
         """The event in wire format. JSON has no line break, so the data is one line."""
@@ -58,12 +61,12 @@ async def event_stream(asked: Asked, style: Style, events: AsyncGenerator[Event]
 
     async def content() -> AsyncIterator[bytes]:
         async with aclosing(events):
-            yield first.encode()
+            yield await run_aside(first.n_chars, first.encode)
             try:
                 while True:
                     async with within_deadline(asked.http):
                         event = await anext(events)
-                    yield event.encode()
+                    yield await run_aside(event.n_chars, event.encode)
             except StopAsyncIteration:
                 return
             except Refusal as refusal:

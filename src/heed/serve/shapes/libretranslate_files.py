@@ -42,7 +42,7 @@ async def _translate_file(service: Service, asked: Asked) -> dict[str, Any]:
     source, target = direction(service, values["source"], values["target"])
     order = FileOrder(source=source, target=target, most_chars=asked.most_chars)
     found = await translate_file(service, values["file"], order)
-    kept = await keep_file(store, found.name, found.content)
+    kept = await keep_file(store, found.name, found.content, owner=asked.key)
     return {"translatedFileUrl": str(_address(service, asked, kept))}
 
 
@@ -76,6 +76,7 @@ ENDPOINTS = (
         method="POST",
         path="/translate_file",
         handler=_translate_file,
+        stores=True,
         style=STYLE,
         tag=TAG,
         summary="Translate a file, to be fetched from the address that is answered.",

@@ -85,6 +85,7 @@ ENDPOINTS = (
         method="POST",
         path="/suggest",
         handler=_suggest,
+        stores=True,
         style=STYLE,
         tag=TAG,
         summary="Suggest a better translation, where the server keeps them.",

@@ -13,10 +13,16 @@ from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO, Answer, Direction, Request
 from heed.serve.service import Service
 from heed.serve.shapes import schemas
-from heed.serve.shapes.answers import count_tokens, spelled_answers, spelled_segment
+from heed.serve.shapes.answers import (
+    count_tokens,
+    spelled_answers,
+    spelled_segment,
+    spelling_chars,
+)
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.events import Event, event_stream
 from heed.serve.shapes.fields import SOURCE, TARGET, Field, as_list
+from heed.serve.shapes.json_answer import JsonAnswer
 from heed.serve.shapes.style import Style
 from heed.serve.work.aside import run_aside
 from heed.translate.glossary.glossary import Glossary
@@ -211,16 +217,6 @@ def _terms(glossary: Mapping[str, Any], limit: int) -> Glossary | None:
         raise Refusal(400, str(error), code="wrong_value", field="glossary") from None
 
 
-async def translate(service: Service, request: Request, *, details: bool) -> dict[str, Any]:
-    """The response to a translation request.
-
-    Raises:
-        Refusal: from the service.
-    """
-    start = time.perf_counter()
-    return _spelled(await service.translate(request), start, details=details)
-
-
 def _spelled(answers: Sequence[Answer], start: float, *, details: bool) -> dict[str, Any]:
     return {
         "translations": spelled_answers(answers, details=details),
@@ -229,9 +225,20 @@ def _spelled(answers: Sequence[Answer], start: float, *, details: bool) -> dict[
     }
 
 
-async def _translate(service: Service, asked: Asked) -> dict[str, Any]:
-    request = await _request(service, asked)
-    return await translate(service, request, details=asked.values["details"])
+async def _translate(service: Service, asked: Asked) -> dict[str, Any] | JsonAnswer:
+    request, start = await _request(service, asked), time.perf_counter()
+    answers = await service.translate(request)
+    if not asked.values["details"]:
+        return _spelled(answers, start, details=False)
+    return await run_aside(_spelling_chars(answers), _detailed, answers, start)
+
+
+def _spelling_chars(answers: Sequence[Answer]) -> int:
+    return spelling_chars(chain.from_iterable(answer.segments for answer in answers))
+
+
+def _detailed(answers: Sequence[Answer], start: float) -> JsonAnswer:
+    return JsonAnswer(_spelled(answers, start, details=True))
 
 
 async def _stream(service: Service, asked: Asked) -> Response:
@@ -250,11 +257,15 @@ async def _events(service: Service, request: Request, asked: Asked) -> AsyncGene
     async with aclosing(service.stream(request)) as found:
         async for each in found:
             if isinstance(each, list):
-                yield Event("done", _spelled(each, start, details=details))
+                n_chars = _spelling_chars(each)
+                data = await run_aside(n_chars, _spelled, each, start, details=details)
+                yield Event("done", data, n_chars)
             else:
                 text_index, segment_index, segment = each
                 place = {"text_index": text_index, "segment_index": segment_index}
-                yield Event("segment", place | spelled_segment(segment, details=details))
+                n_chars = spelling_chars([segment])
+                data = await run_aside(n_chars, spelled_segment, segment, details=details)
+                yield Event("segment", place | data, n_chars)
 
 
 async def _languages(service: Service, asked: Asked) -> list[dict[str, Any]]:

@@ -6,8 +6,8 @@ Every call opens the file again, so threads and processes can share it.
 import json
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -182,6 +182,19 @@ class Storage:
                 connection.execute("delete from dictionaries where glossary = ?", (id,))
             return found.rowcount > 0
 
+    def delete_glossaries_of(self, owners: Collection[str]) -> int:
+        """Delete all glossaries of these owners; return their number."""
+        if not owners or not self._is_there():
+            return 0
+        rows = [(owner,) for owner in owners]
+        with self._open() as connection:
+            connection.execute("begin immediate")
+            found = connection.executemany("delete from glossaries where owner = ?", rows)
+            connection.execute(
+                "delete from dictionaries where glossary not in (select id from glossaries)"
+            )
+            return found.rowcount
+
     def add_suggestion(self, source: str, target: str, q: str, s: str) -> None:
         """Store a user's suggestion of a better translation.
 
@@ -193,6 +206,11 @@ class Storage:
             connection.execute(
                 "insert into suggestions values (?, ?, ?, ?)", (source, target, q, s)
             )
+
+    def _is_there(self) -> bool:
+        with suppress(HeedError, OSError):
+            return (folder_of(self._settings) / FILE).exists()
+        return False
 
     def _require_room_of(self, connection: sqlite3.Connection, owner: str) -> None:
         """Refuse a further glossary of a key that has the most; "" = there are no keys."""

@@ -12,7 +12,7 @@ from heed.errors import ConfigError
 from heed.serve.languages import resolve
 from heed.serve.refusal import Refusal
 from heed.serve.request import Direction
-from heed.text.languages import source_languages
+from heed.text.languages import as_directions, known_directions
 from heed.translate.load import OTHER_TASKS
 
 
@@ -63,19 +63,19 @@ def _routes(config: Mapping[str, Any], label: str, name: str) -> list[Route]:
     task = config.get("task", "translate")
     if task != "translate":
         raise ConfigError(f"{name} {OTHER_TASKS[task]} heed serve takes translators only.")
-    targets = tuple(config.get("target_langs", ())) or (config["target_lang"],)
-    sources = source_languages(config["source_lang"], targets)
-    if not sources or not all(targets):
-        raise ConfigError(
-            f"{name} does not say which languages it translates, so requests cannot name them. "
+    targets = tuple(config.get("target_langs", ()))
+    languages = config["source_lang"], config["target_lang"], targets
+    directions = known_directions(*languages, as_directions(config.get("directions", [])) or ())
+    if not directions:
+        in_copy = (
             "Name them in a copy: heed quantize MODEL --out COPY --source-lang en --target-lang de"
         )
-    return [
-        Route(source=source, target=target, model=label)
-        for source in sources
-        for target in targets
-        if source != target
-    ]
+        again = "Train it again from files whose names end in their languages, such as train.de."
+        raise ConfigError(
+            f"{name} does not say which languages it translates, so requests cannot name them. "
+            f"{again if targets else in_copy}"
+        )
+    return [Route(source=source, target=target, model=label) for source, target in directions]
 
 
 def find_route(routes: Sequence[Route], direction: Direction) -> Route:

@@ -16,7 +16,7 @@ from pathlib import Path
 from heed.errors import HeedError
 from heed.serve.refusal import Refusal
 from heed.serve.work.directions import Route, read_routes
-from heed.serve.work.memories import PairFile, pair_files
+from heed.serve.work.guides import NO_GUIDES, Guides, read_guides
 from heed.serve.work.versions import Opened, open_version, version_of
 from heed.translate.translator import Translator
 
@@ -34,7 +34,7 @@ class Models:
         routes: the directions; of several models for one direction, the first is preferred.
         memory_bytes: limit for all loaded models, exceeded only if more are in use at once;
             0 = no limit.
-        files: maps the name of a model to the pairs that guide it.
+        guides: maps the name of a model to the files that guide it.
         clock: seconds, for tests.
     """
 
@@ -44,13 +44,13 @@ class Models:
         routes: Sequence[Route],
         *,
         memory_bytes: int = 0,
-        files: Mapping[str, Sequence[PairFile]] | None = None,
+        guides: Mapping[str, Guides] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.routes = tuple(routes)
         self.folders = dict(folders)
         self._memory_bytes = memory_bytes
-        self._files = dict(files or {})
+        self._guides = dict(guides or {})
         self._clock = clock
         self._open: dict[str, Opened] = {}  # the most recently used one is last
         self._n_users: Counter[str] = Counter()
@@ -146,7 +146,7 @@ class Models:
 
     def _open_version(self, name: str) -> Opened:
         """Load a model, whose languages must be those that it had when it was first loaded."""
-        opened = open_version(self.folders[name], name, self._files.get(name, ()))
+        opened = open_version(self.folders[name], name, self._guides.get(name, NO_GUIDES))
         opened.require_languages(self._languages.setdefault(name, opened.languages))
         return opened
 
@@ -173,7 +173,7 @@ class Models:
         version = ""
         try:
             old = self._open.get(name)
-            version = version_of(self.folders[name], self._files.get(name, ()))
+            version = version_of(self.folders[name], self._guides.get(name, NO_GUIDES))
             if old is None or version in (old.version, self._refused.get(name)):
                 return
             opened = self._open_version(name)
@@ -215,20 +215,25 @@ class Use:
 
 
 def read_models(
-    names: Sequence[str], *, memory_mb: int = 0, memory_files: Sequence[str] = ()
+    names: Sequence[str],
+    *,
+    memory_mb: int = 0,
+    memory_files: Sequence[str] = (),
+    glossary_files: Sequence[str] = (),
 ) -> Models:
     """The models of these folders, none of them loaded yet.
 
     Args:
         names: folders of models or runs.
         memory_mb: limit for all loaded models; 0 = no limit.
-        memory_files: pairs that guide them, as `pair_files` reads them.
+        memory_files: pairs that guide them, as `read_guides` reads them.
+        glossary_files: terms that guide them, in the same form.
 
     Raises:
         FormatError: a folder holds no model, or its description is damaged.
         ConfigError: a model is not a translator, or does not state its languages; the direction of
-            pairs is not clear.
+            a file is not clear.
     """
     folders, routes = read_routes(names)
-    files = pair_files(memory_files, routes)
-    return Models(folders, routes, memory_bytes=memory_mb << 20, files=files)
+    guides = read_guides(routes, memory=memory_files, glossaries=glossary_files)
+    return Models(folders, routes, memory_bytes=memory_mb << 20, guides=guides)
