@@ -262,8 +262,8 @@ def small_corpus(write_corpus: Callable[[Path], Corpus], tmp_path: Path) -> Corp
 def small_run(small_corpus: Corpus) -> Run:
     """`small_run(out, stop_at=None, on=None, **training)`: train, or go on; what happened.
 
-    `on` hears every event as it comes. `settings`, by section, are laid over the usual ones; a
-    `parent` brings its own instead.
+    `on` hears every event as it comes. `stop_if` is asked after each step, too. `settings`, by
+    section, are laid over the usual ones; a `parent` brings its own instead.
     """
 
     def run(
@@ -273,6 +273,7 @@ def small_run(small_corpus: Corpus) -> Run:
         on: Callable[[dict[str, Any]], None] | None = None,
         corpus: Corpus = small_corpus,
         settings: Mapping[str, Any] = {},
+        stop_if: Callable[[], bool] = lambda: False,
         **training: Any,
     ) -> "tuple[Outcome, Events]":
         # Here, so that tests which train nothing never load torch.
@@ -288,7 +289,7 @@ def small_run(small_corpus: Corpus) -> Run:
 
         def should_stop() -> bool:
             steps = [event["step"] for event in events if event["kind"] == "step"]
-            return stop_at is not None and steps[-1:] == [stop_at]
+            return stop_if() or (stop_at is not None and steps[-1:] == [stop_at])
 
         usual = {} if training.get("parent") else SMALL
         asked = merge({**usual, "training": TRAINING}, {**settings, "training": training})

@@ -97,7 +97,7 @@ def assert_same(after: Bundle, before: Bundle) -> None:
     assert all(np.array_equal(after.weights[name], before.weights[name]) for name in before.weights)
     assert after.src_vocab.hash == before.src_vocab.hash
     assert after.tgt_vocab.hash == before.tgt_vocab.hash
-    names = ("source_lang", "target_lang", "target_langs", "decoding")
+    names = ("source_lang", "target_lang", "target_langs", "directions", "decoding")
     assert [getattr(after, name) for name in names] == [getattr(before, name) for name in names]
 
 
@@ -127,6 +127,23 @@ def test_several_target_languages_come_back(tmp_path: Path, vocab: Vocab) -> Non
     before = make(vocab, vocab, target_langs=("de", "no"))
     save_bundle(tmp_path / "model", before)
     assert_same(load_bundle(tmp_path / "model"), before)
+
+
+def test_directions_come_back_and_are_not_written_where_there_are_none(
+    tmp_path: Path, vocab: Vocab
+) -> None:
+    directions = (("en", "de"), ("en", "no"), ("no", "de"))
+    before = make(vocab, vocab, target_langs=("de", "no"), directions=directions)
+    save_bundle(tmp_path / "model", before)
+    kept = {each.name: np.array([0]) for each in prunable(before.config, "heads")}
+    save_bundle(tmp_path / "smaller", pruned(load_bundle(tmp_path / "model"), kept))
+    save_rounded(load_bundle(tmp_path / "model"), tmp_path / "int8")
+    for name in ("model", "smaller", "int8"):
+        assert load_bundle(tmp_path / name, prefer_int8=True).directions == directions
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    assert "# en → de, no; no → de\n" in card
+    bare = json.loads(bundle_files(replace(before, directions=()))["config.json"])
+    assert "directions" not in bare
 
 
 def test_a_tied_weight_is_stored_once_and_comes_back_tied(tmp_path: Path, bundle: Bundle) -> None:
@@ -390,6 +407,12 @@ CONFIGS: dict[str, tuple[Change, str]] = {
     "no model": (lambda c: c.pop("model"), "model must be an object, but is None"),
     "language": (lambda c: c.update(source_lang=3), "source_lang must be a string, but is 3"),
     "languages": (lambda c: c.update(target_langs="de"), "target_langs must be a list of strings"),
+    "directions": (lambda c: c.update(directions="en"), "directions must be a list of .*'en'"),
+    "no pair": (lambda c: c.update(directions=[["en"]]), r"directions must .*but is \[\['en'\]\]"),
+    "elsewhere": (
+        lambda c: c.update(directions=[["en", "de"], ["en", "fr"]]),
+        "directions leads to fr, but the model's target languages are de",
+    ),
     "no tag": (lambda c: c.update(target_langs=["de", "fr"]), "lists the target languages fr"),
     "decoding": (lambda c: c.update(decoding=[]), r"decoding must be an object, but is \[\]"),
     "width": (lambda c: c["model"].update(d_model=2**40), "config.json: model.d_model must be"),

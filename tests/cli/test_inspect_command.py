@@ -20,11 +20,12 @@ from tests import random_bundle
 from tests.serve.conftest import SENTENCES, make_model
 
 import heed
-from heed.bundle.bundle import save_bundle
+from heed.bundle.bundle import load_bundle, save_bundle
 from heed.cli import inspect
 from heed.explain.decoding.recorded import record_search
 from heed.explain.decoding.strategies import sample_lines
 from heed.explain.decoding.tree import tree_lines
+from heed.text.memory import TranslationMemory
 from heed.text.piece_words import words_of
 from heed.text.vocab import N_SPECIAL, train_vocab
 from heed.translate.trace import BatchTrace, read_trace
@@ -182,6 +183,20 @@ def test_the_tree_of_a_search_is_drawn(folder: str, call: Call) -> None:
     assert "--tree needs a search: leave out TRANSLATION." in error
 
 
+@pytest.mark.parametrize("view", [("--tree",), ("--sample", "0.9"), ("--probabilities",)])
+def test_a_guide_is_named_and_left_out_on_request(
+    folder: str, call: Call, tmp_path: Path, view: tuple[str, ...]
+) -> None:
+    bundle = load_bundle(folder)
+    encode, sizes = bundle.src_vocab.encode, (bundle.src_vocab.size,) * 2
+    memory = TranslationMemory.of([(encode(TEXT), encode("Ein Mann"))], sizes)
+    save_bundle(tmp_path / "model", replace(bundle, memory=memory))
+    asked = ("inspect", "-m", str(tmp_path / "model"), TEXT, *view)
+    _, out, error = call(*asked)
+    assert f"Guided by a remembered pair, 100 % similar: {TEXT} → Ein Mann" in out + error
+    assert call(*asked, "--no-memory") == call("inspect", "-m", folder, TEXT, *view)
+
+
 def test_the_layer_and_heads_of_a_map_are_chosen(folder: str, call: Call) -> None:
     given = ("inspect", "-q", "-m", folder, TEXT, "--attention", "encoder")
     drawn = [call(*given, *more)[1] for more in ((), ("--head", "0"), ("--layer", "0"))]
@@ -262,6 +277,8 @@ TENSORS = "--attention, --probabilities, --steps, --tensor or --trace."
         (("--steps", "--out", "w.csv"), "--out has an effect only with --tensor."),
         (("--steps", "--every-step"), "--every-step has an effect only with --trace."),
         (("Ein Hund.", "--trace", "t", "--every-step"), "--every-step needs a search: leave out"),
+        (("--no-memory",), "--no-memory has an effect only with --tree, --sample, "),
+        (("Ein Hund.", "--steps", "--no-memory"), "--no-memory needs a search: leave out"),
         (("--tree", "--seed", "0"), "--seed has an effect only with --sample."),
         (("--steps", "--port", "0"), "--port is for the page, which --steps does not open."),
         (("--steps", "--no-open"), "--no-open is for the page, which --steps does not open."),

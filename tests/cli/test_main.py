@@ -81,6 +81,7 @@ def test_the_version_is_the_packages(call: Callable[..., Any]) -> None:
         (["xyzzy"], "heed: there is no command 'xyzzy'."),
         (["translate", "--beem-size", "3"], "no option --beem-size; did you mean --beam-size?"),
         (["translate", "--beem_size=3"], "no option --beem-size; did you mean --beam-size?"),
+        (["calibrate", "--src", "a"], "heed: there is no option --src: give SRC without it. See"),
         (["translate", "-b", "many"], "'many' is not a whole number. See heed translate --help."),
         (["translate", "--format", "xml"], "'xml' is not one of 'text', 'tsv', 'moses'"),
         (["translate"], "heed: Which model? Name its folder: -m run/, or set HEED_MODEL."),

@@ -227,6 +227,32 @@ def test_languages_that_do_not_fit_a_two_way_model_are_told(
     assert "--source-lang and --target-lang are both de." in said
 
 
+def test_a_model_that_stores_directions_translates_no_others(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    from heed.bundle.bundle import load_bundle, save_bundle
+
+    folder = str(tmp_path / "three")
+    names = {"source_lang": "", "target_lang": "", "target_langs": ("de", "zh")}
+    directions = (("zh", "de"), ("de", "zh"), ("en", "zh"))
+    save_bundle(folder, replace(load_bundle(model), **names, directions=directions))
+    assert "languages  zh → de; de → zh; en → zh" in call("models", "show", folder)[1]
+    lines = {}
+    for flags in (("-t", "de"), ("-t", "zh"), ("-s", "zh"), ("-s", "en"), ("-s", "en", "-t", "zh")):
+        code, lines[flags], err = call("translate", "-m", folder, *flags, "A dog. New York")
+        assert code == 0, err
+    assert lines[("-t", "de")] == lines[("-s", "zh")] != lines[("-t", "zh")]
+    assert lines[("-t", "zh")] == lines[("-s", "en")] == lines[("-s", "en", "-t", "zh")]
+    for asked, words in {
+        ("-s", "fr"): "three translates from zh and de and en, not from fr.",
+        ("-s", "en", "-t", "de"): "three translates en into zh, not into de. Choose one of these",
+        ("-s", "zh", "-t", "zh"): "three translates zh into de, not into zh.",
+    }.items():
+        code, _, err = call("translate", "-m", folder, *asked, "a")
+        assert code == 1
+        assert words in err
+
+
 def test_a_broken_model_hides_no_other(call: Callable[..., Any], installed: Path) -> None:
     (installed / "bad").mkdir()
     (installed / "bad" / "config.json").write_bytes(b"{")

@@ -105,6 +105,19 @@ def test_numbers_of_an_unknown_language_are_refused() -> None:
         reader.parts(Line("1,500", localize_numbers=True), 0, [])
 
 
+def test_numbers_are_read_in_the_only_language_of_their_direction() -> None:
+    langs = ("de", "en", "fr")
+    vocab = train_vocab(["a 1.500,50"] * 9, size=300, languages=langs)
+    reader = LineReader(vocab, vocab, target_langs=langs)
+    reader.directions = (("fr", "de"), ("de", "en"), ("de", "fr"), ("en", "fr"))
+    line = Line("1.500,50", target_lang="en", localize_numbers=True)
+    (part,) = reader.parts(line, 0, [])
+    assert part.source is not None
+    assert [span.text for span in part.source.spans] == ["1,500.50"]
+    with pytest.raises(ConfigError, match="the number format of this model's languages"):
+        reader.parts(Line("1.500,50", target_lang="fr", localize_numbers=True), 0, [])
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -252,10 +252,13 @@ def test_a_copy_names_the_languages_of_a_model_that_was_trained_without_names(
     assert call("quantize", str(own), "--out", str(copy), *names)[0] == 0
     (route,) = read_routes([str(copy)])[1]
     assert (route.source, route.target) == ("en", "de")
-    save_bundle(own, replace(load_bundle(own), target_langs=("de", "zh")))
-    code, _, err = call("quantize", str(own), "--out", str(tmp_path / "other"), *names)
-    assert code == 2
-    assert "--source-lang is for models of two languages; this one has several." in err
+    several = {"target_langs": ("de", "zh")}, {"directions": (("en", "de"), ("zh", "de"))}
+    for changes in several:
+        save_bundle(own, replace(load_bundle(own), target_langs=(), target_lang="de"))
+        save_bundle(own, replace(load_bundle(own), **changes))
+        code, _, err = call("quantize", str(own), "--out", str(tmp_path / "other"), *names)
+        assert code == 2
+        assert "--source-lang is for models of two languages; this one has several." in err
 
 
 def test_a_copy_without_the_training_pairs_is_compared_with_the_model_without_them(

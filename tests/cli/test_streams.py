@@ -51,6 +51,14 @@ def test_one_carriage_return_is_dropped_and_no_more() -> None:
     assert lines_of(b"a\r\r\nb\r") == ["a\r", "b"]
 
 
+def test_the_line_ends_of_old_macs_are_refused() -> None:
+    with pytest.raises(DataError, match=r"Convert it: tr '\\r' '\\n' < x\.txt$"):
+        lines_of(b"a\rb\rc\r")
+    with pytest.raises(DataError, match=r"^standard input must .* tr '\\r' '\\n'$"):
+        list(decode_lines(io.BytesIO(b"a\rb\rc"), shown_name("-")))
+    assert lines_of(b"a\rb\rc\n") == ["a\rb\rc"]
+
+
 def test_invalid_bytes_are_an_error_that_names_the_line() -> None:
     with pytest.raises(
         DataError, match=r"x\.txt line 2 is not valid UTF-8 \(byte 3\)\. Convert it to UTF-8\."

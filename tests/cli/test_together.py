@@ -166,6 +166,11 @@ def test_models_that_do_not_fit_are_refused(call: Call, model: str, tmp_path: Pa
     assert f"tokenizer.vocab_from={model}" in err
     with pytest.raises(ConfigError, match="back translates from de to en, but .* from en to de"):
         heed.load([model, tmp_path / "back"])
+    for name, directions in (("some", (("en", "de"), ("zh", "de"))), ("all", (("en", "de"),))):
+        own = replace(read, source_lang="", directions=directions)
+        save_bundle(tmp_path / name, own)
+    with pytest.raises(ConfigError, match="all translates from en to de, but .* and from zh to de"):
+        heed.load([tmp_path / "some", tmp_path / "all"])
     with pytest.raises(UsageError, match="empty list"):
         heed.load([])
     with pytest.raises(UsageError, match="must be the path of a model folder, but is 3"):

@@ -9,6 +9,7 @@ import struct
 import termios
 import tomllib
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,9 +19,10 @@ import pytest
 
 from heed.cli.corpus import CorpusFlags, corpus_from, language_of
 from heed.cli.progress import Display
-from heed.cli.train import finish, settings_from
-from heed.disk.files import is_locked
-from heed.errors import ConfigError, UsageError
+from heed.cli.train import finish, settings_from, unnamed_languages
+from heed.disk.files import is_locked, lock
+from heed.errors import ConfigError, DataError, UsageError
+from heed.train.recipe.folder import discard_if_not_begun
 from heed.train.run.run import Outcome
 from heed.train.step.progress import Progress
 from heed.train.step.train_step import StepResult, train_step
@@ -49,6 +51,67 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, lines in (("x.en", [s for s, _ in pairs]), ("x.de", [t for _, t in pairs])):
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return folder
+
+
+def test_a_corpus_that_cannot_be_read_leaves_no_run_folder(
+    call: Callable[..., Any], tmp_path: Path
+) -> None:
+    for name, text in (("m.xlf", "<xliff/>"), ("bad.tsv", "a\tb\nc\n"), ("none.tsv", "")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        code, _, err = call("train", str(tmp_path / name), "--out", str(tmp_path / "new" / "run"))
+        assert (code, name in err) == (1, True), err
+        assert not (tmp_path / "new").exists()
+    own = tmp_path / "own"
+    own.mkdir()
+    assert call("train", str(tmp_path / "none.tsv"), "--out", str(own))[0] == 1
+    assert own.is_dir()
+    assert call("train", str(tmp_path / "none.tsv"), "--out", str(own / "run"))[0] == 1
+    assert own.is_dir() and not (own / "run").exists()
+
+
+@pytest.mark.parametrize("what", ["recipe", "lock"])
+def test_a_run_that_has_begun_keeps_its_folder_when_it_fails(tmp_path: Path, what: str) -> None:
+    out = tmp_path / "new" / "run"
+    with ExitStack() as held:
+        with pytest.raises(DataError), discard_if_not_begun(out):
+            (out / "teachers" / "teacher-1").mkdir(parents=True)
+            if what == "recipe":
+                (out / "teachers" / "teacher-1" / "recipe.toml").touch()
+            else:
+                held.enter_context(lock(out))  # by another process
+            raise DataError("damaged")
+        assert out.is_dir()
+    with pytest.raises(DataError), discard_if_not_begun(tmp_path / "other"):
+        (tmp_path / "other").mkdir()
+        raise DataError("damaged")
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("languages", "flags"),
+    [
+        ({}, "--source-lang CODE --target-lang CODE"),
+        ({"source_lang": "en"}, "--target-lang CODE"),
+        ({"source_lang": "en", "target_lang": "de"}, ""),
+    ],
+)
+def test_unknown_languages_are_told_before_a_new_run(
+    tmp_path: Path, languages: dict[str, str], flags: str
+) -> None:
+    corpus = corpus_from(CorpusFlags(**languages), ["pairs.tsv"])
+    told = unnamed_languages(corpus, tmp_path)
+    assert told.endswith(f"add {flags}") if flags else told == ""
+    assert unnamed_languages(corpus_from(CorpusFlags(), ["memory.tmx"]), tmp_path) == ""
+    (tmp_path / "recipe.toml").touch()
+    assert unnamed_languages(corpus, tmp_path) == ""
+
+
+def test_a_command_without_languages_tells_it(call: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "none.tsv").touch()
+    command = ["train", str(tmp_path / "none.tsv"), "--out", str(tmp_path / "run")]
+    told = "so heed serve will not serve the model"
+    assert told in call(*command)[2]
+    assert told not in call(*command, "--source-lang", "en", "--target-lang", "de")[2]
 
 
 def test_the_same_command_trains_then_says_it_is_finished(

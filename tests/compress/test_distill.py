@@ -381,3 +381,35 @@ def test_development_pairs_without_a_language_have_that_of_a_teacher_of_one(
     assert [pair.src for pair in read_dev(lesson)] == [src for src, _ in pairs]
     assert lesson.dev == [["de", "xx"]]
     assert lesson.scores["words_per_s"] > 0
+
+
+def test_a_student_has_the_directions_of_its_teacher(
+    write_corpus: Callable[[Path], Corpus], settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """Also where two sources are translated into one target: no tag tells their pairs apart."""
+    directions = (("de", "xx"), ("xx", "de"), ("yy", "de"))
+    files = write_corpus(tmp_path).train[0].files
+    corpus = Corpus(
+        train=tuple(
+            ParallelFiles(files=files, source_lang=source, target_lang=target)
+            for source, target in directions
+        )
+    )
+    # The corpora are of the same pairs, which else count as duplicates.
+    data = {**DATA, "keep_duplicates": True}
+    tokenizer = {**settings["tokenizer"], "vocab_size": 360}
+    asked = {**settings, "data": data, "tokenizer": tokenizer}
+    teacher, out, config = tmp_path / "run", tmp_path / "student", DataConfig(**DATA)
+    run_training(Asked(asked), corpus, teacher, report=lambda event: None)
+    translator = load(teacher, device="cpu", threads=1)
+    begin(out, made_from(teacher, (), ()))
+    sources = find_sources(teacher, translator, (), (), None, config)
+    lesson = teach(translator, sources, out, time_s=None, started_at=0.0)
+    assert lesson and sorted(lesson.train) == [["", "de"], ["de", "xx"]]
+    tokenizer = {"vocab_from": str(lesson.folder), **lesson.tokenizer}
+    asked = {**settings, "data": inherited_settings(teacher), "tokenizer": tokenizer}
+    run_training(Asked(asked), lesson.corpus, out, report=lambda event: None)
+    assert load(teacher).reader.directions == load(out).reader.directions == directions
+    for target, source in (("xx", "de"), ("de", "")):
+        found = find_sources(teacher, translator, [files[0]], (), target, config)
+        assert next(found.pairs()).source_lang == source

@@ -78,6 +78,14 @@ def test_windows_line_ends_and_a_byte_order_mark_are_dropped(packed: Callable[..
     assert list(read_lines(packed(b"\xef\xbb\xbfa\r\nb\r\r\n"))) == ["a", "b\r"]
 
 
+def test_a_file_with_the_line_ends_of_old_macs_is_refused(packed: Callable[..., Any]) -> None:
+    path = packed(b"a\rb\rc\r")
+    with pytest.raises(DataError, match=r"but has carriage returns, as on old Macs\. Convert it"):
+        list(read_lines(path))
+    assert list(read_lines(packed(b"a\rb\r"))) == ["a\rb"]
+    assert list(read_lines(packed(b"a\rb\rc\n"))) == ["a\rb\rc"]
+
+
 def test_lines_are_whole_wherever_a_block_of_bytes_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 import csv
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -315,6 +316,43 @@ def test_the_columns_taken_can_be_told(tmp_path: Path) -> None:
     )
     assert table_columns(ParallelFiles(files=(path, path))) is None
     assert table_columns(ParallelFiles(files=(str(write(tmp_path / "e.tsv", [])),))) is None
+
+
+@pytest.mark.parametrize("asked", [(), ("2", "3")])
+def test_a_first_line_that_may_be_a_header_is_told(tmp_path: Path, asked: tuple[str, ...]) -> None:
+    rows = [f"{n}\tTwo dogs run in the park.\tZwei Hunde rennen im Park." for n in range(5)]
+    path = str(write(tmp_path / "c.tsv", ["id\tText en\tText_de", *rows]))
+    part = ParallelFiles(files=(path,), columns=asked)
+    told = str(table_columns(part))
+    assert told.startswith('source = column 2 ("Text en"), target = column 3 ("Text_de"); ')
+    assert told.endswith("If it names the columns, add --columns 'Text en,Text_de'")
+    assert texts(read_part(part))[0] == ("Text en", "Text_de")
+    named = replace(part, columns=("Text en", "Text_de"))
+    assert str(table_columns(named)).endswith("(Text_de)")
+    assert len(texts(read_part(named))) == 5
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "0\tTwo dogs run in a park.\tZwei Hunde rennen.",
+        "0\tYes.\tJa.",
+        "id\tsource\ttarget",
+        "0\tTwo dogs run and one man sleeps\tZwei",
+    ],
+)
+def test_a_first_line_that_is_a_pair_or_a_header_is_not_doubted(tmp_path: Path, first: str) -> None:
+    rows = [f"{n}\tTwo dogs run in the park.\tZwei Hunde rennen im Park." for n in range(5)]
+    path = str(write(tmp_path / "c.tsv", [first, *rows]))
+    part = ParallelFiles(files=(path,), columns=("2", "3"))
+    assert "--columns" not in str(table_columns(part))
+
+
+def test_empty_lines_before_the_first_row_are_skipped(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.tsv", ["", "", "en\tde", "a\tb"])
+    assert [(pair.src, pair.tgt, pair.line) for pair in read_table(path)] == [("a", "b", 4)]
+    assert texts(read_table(write(tmp_path / "d.csv", ["", "en,de", "a,b"]))) == [("a", "b")]
+    assert texts(read_table(write(tmp_path / "e.tsv", ["", ""]))) == []
 
 
 def test_a_row_of_other_width_is_refused(tmp_path: Path) -> None:

@@ -73,6 +73,34 @@ def test_the_parts_of_a_document_may_have_numbers() -> None:
     assert [segment.text for segment in document.segments] == ["a b", "a b"]
 
 
+def test_headers_and_footers_of_opendocument_are_translated() -> None:
+    styles = (
+        "<office:document-styles><office:styles><number:text>x</number:text></office:styles>"
+        "<office:master-styles><style:header><text:p>a b</text:p></style:header><style:footer>"
+        "<text:p>page <text:page-number>1</text:page-number></text:p></style:footer>"
+        "</office:master-styles></office:document-styles>"
+    )
+    parts: dict[str, str | bytes] = {"content.xml": ODF, "styles.xml": styles}
+    document = open_archive("a.odt", archive(parts), "odt")
+    assert [segment.text for segment in document.segments] == ["a b c", "d", "e", "a b", "page 1"]
+    done = contents(document.join(shouted(document.segments)))["styles.xml"].decode()
+    assert "<style:header><text:p>A B</text:p>" in done
+    assert "<number:text>x</number:text>" in done
+
+
+def test_authors_and_dates_of_comments_in_opendocument_are_kept() -> None:
+    by = "<dc:creator>Ann</dc:creator><dc:date>2024-05-01T10:20:30</dc:date>"
+    text = (
+        f"<office:document-content><text:tracked-changes><text:p>old</text:p>{by}"
+        f"</text:tracked-changes><text:p>a<office:annotation>{by}<text:p>note</text:p>"
+        "</office:annotation></text:p></office:document-content>"
+    )
+    document = open_archive("a.odt", archive({"content.xml": text}), "odt")
+    assert sorted(segment.text for segment in document.segments) == ["a", "note"]
+    done = contents(document.join(shouted(document.segments)))["content.xml"].decode()
+    assert done.count(by) == 2
+
+
 def test_spans_of_opendocument_stand_among_words_and_line_breaks_part_them() -> None:
     document = open_archive("a.odt", archive(PARTS["odt"]), "odt")
     assert [segment.text for segment in document.segments] == ["a b c", "d", "e"]

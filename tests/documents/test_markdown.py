@@ -127,6 +127,29 @@ def test_footnotes_are_texts() -> None:
     assert shout(page).startswith("SEE[^1].\n\n[^1]: A NOTE GOES ON.\n[^b-c]: ANOTHER.\n\n    AND")
 
 
+def test_definitions_stay_on_lines_of_their_own() -> None:
+    page = "Term\n: the first\n  goes on\n:   the second\n\n    more\n\nafter\n"
+    assert texts(page) == ["Term", "the first goes on", "the second", "more", "after"]
+    assert shout(page) == "TERM\n: THE FIRST GOES ON\n:   THE SECOND\n\n    MORE\n\nAFTER\n"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "::: tip Title\n{}\n:::\n",
+        "::::{{note}}\n{}\n::::\n",
+        '!!! note "Title"\n    {}\n\n    {}\n\n{}\n',
+        "??? question\n    {}\n",
+        "{{% note %}}\n{}\n{{% endnote %}}\n",
+        "{{{{< note >}}}}\n{}\n{{{{< /note >}}}}\n",
+    ],
+)
+def test_the_lines_of_containers_and_shortcodes_are_kept(page: str) -> None:
+    texts_in = [f"text {number}" for number in range(page.count("{}"))]
+    assert texts(page.format(*texts_in)) == texts_in
+    assert shout(page.format(*texts_in)) == page.format(*map(str.upper, texts_in))
+
+
 def test_marks_move_with_their_words() -> None:
     page = "a **bold *very* one** and [a link](http://x.y/z_w 'T') `code`"
     assembly = split_markdown(page)

@@ -110,7 +110,45 @@ def test_what_is_no_text_parts_the_texts_of_a_run() -> None:
     )
 
 
+def test_hyphens_of_a_word_do_not_part_it() -> None:
+    soft, hard = "<w:softHyphen/>", "<w:noBreakHyphen/>"
+    part = paragraph(
+        f"<w:r><w:t>Soft</w:t>{soft}<w:t>ware by e</w:t>{hard}<w:t>mail, </w:t></w:r>",
+        f"<w:r>{soft}</w:r><w:r>{hard}</w:r>",
+        run("all"),
+    )
+    assembly = split_runs(part, "w")
+    assert texts(part) == ["Software by e\u2011mail, \u2011all"]
+    assert assembly.join(unchanged(assembly.segments)) == part
+    done = assembly.join(shouted(assembly.segments))
+    assert re.sub("<.*?>", "", done) == "SOFTWARE BY E\u2011MAIL, \u2011ALL"
+    xml.dom.minidom.parseString(done.replace("<w:document>", '<w:document xmlns:w="w">'))
+
+
+def test_tracked_insertions_move_with_their_words() -> None:
+    inserted = '<w:ins w:id="1">{}</w:ins>'
+    part = paragraph(run("a "), inserted.format(run("new ")), run("dog"))
+    assembly = split_runs(part, "w")
+    assert texts(part) == ["a new dog"]
+    assert assembly.join(unchanged(assembly.segments)) == part
+    done = assembly.join(backwards(assembly.segments))
+    assert re.sub("<.*?>", "", done) == "dog new a"
+    assert inserted.format(run("new ")) in done
+    within = inserted.format(run("b c") + "<w:r><w:tab/></w:r>" + run("d e"))
+    part = paragraph(run("a "), within, run(" f"))
+    assembly = split_runs(part, "w")
+    assert texts(part) == ["a", "b c", "d e", "f"]  # half of a pair parts texts
+    assert assembly.join(shouted(assembly.segments)) == re.sub(
+        "(?<=>)[a-f ]+(?=<)", lambda match: match[0].upper(), part
+    )
+    mark = "<w:pPr><w:rPr><w:ins/></w:rPr></w:pPr>"
+    part = f"<w:document><w:p>{mark}{run('a')}</w:p></w:document>"
+    assembly = split_runs(part, "w")
+    assert assembly.join(shouted(assembly.segments)) == part.replace(">a<", ">A<")
+
+
 INSIDE = (
+    "<w:softHyphen/>",
     "<w:t>a b</w:t>",
     "<w:t>c</w:t>",
     "<w:t/>",
@@ -130,7 +168,8 @@ def test_translated_runs_keep_what_is_no_text_in_its_order(runs: list[list[str]]
     xml.dom.minidom.parseString(done.replace("<w:document>", '<w:document xmlns:w="w">'))
 
     def skeleton(text: str) -> str:
-        text = re.sub("<w:lastRenderedPageBreak/>|<w:t/>|<!-- x -->", "", text)
+        dropped = "<w:lastRenderedPageBreak/>|<w:softHyphen/>|<w:t/>|<!-- x -->"
+        text = re.sub(dropped, "", text)
         return re.sub(r"</?w:(?:r|t|t xml:space=\"preserve\")>", "", text)
 
     # "d" stands beside a comment, so it is no text.

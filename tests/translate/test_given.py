@@ -47,6 +47,33 @@ def test_a_pair_too_long_to_be_read_has_only_doubts_about_its_texts(slotted: Tra
     assert [doubt.kind for doubt in found.doubts] == ["numbers"]
 
 
+@pytest.mark.parametrize(
+    ("source", "text", "sentence"),
+    [
+        ("Two %s dogs %s", "Zwei %s Hunde", "%s only in the source"),
+        ("The {name} dog", "Der {nom} Hund", "{name} only in the source; {nom} only in the transl"),
+        ("A <b>man</b>", "Ein <b>Mann", "</b> only in the source"),
+        ("A <b>man</b> %s", "Ein Mann <b>%s</b>", None),
+        ("UTF-8 text", "UTF-8-Text", None),
+        ("2 dogs", "Zwei Hunde", None),
+        ("{n, plural, one {dog} other {dogs}}", "{n, plural, one {Hund} other {Hunde}}", None),
+        ("%s", "%s", None),
+    ],
+)
+@pytest.mark.parametrize("has_slots", [False, True])
+def test_spans_that_only_one_side_of_a_given_pair_has_are_in_doubt(
+    vocab: Vocab, slotted: Translator, has_slots: bool, source: str, text: str, sentence: str | None
+) -> None:
+    translator = slotted if has_slots else make_translator(vocab, 0)
+    (found,) = translator.judged([source], [text])
+    sentences = [doubt.sentence for doubt in found.doubts if doubt.kind == "spans"]
+    if sentence is None:
+        assert sentences == []
+    else:
+        assert len(sentences) == 1
+        assert sentences[0].startswith(f"Protected spans differ: {sentence}")
+
+
 def test_places_of_doubts_are_those_of_the_text(slotted: Translator) -> None:
     (found,) = slotted.judged([PAIR[0]], ["Zwei %s Hunde Hunde Hunde"])
     (loop,) = [doubt for doubt in found.doubts if doubt.kind == "loop"]

@@ -261,7 +261,12 @@ def test_a_text_that_breaks_its_message_is_not_told_about(vocab: Vocab) -> None:
 
 
 def restored(
-    line: str, written: str, names: tuple[str, ...] = (), *, reads: Sequence[int] = ()
+    line: str,
+    written: str,
+    names: tuple[str, ...] = (),
+    *,
+    reads: Sequence[int] = (),
+    lang: str = "",
 ) -> str:
     """What becomes of the text that a model wrote for a line; spans that it has are found.
 
@@ -270,11 +275,12 @@ def restored(
         written: the text.
         names: names in the line.
         reads: for each word of the text, the word of the line that it reads; none = no alignment.
+        lang: code of the language of the line.
     """
     places = [(line.index(name), line.index(name) + len(name)) for name in names]
     rules = Rules.default()
     spans = with_things(find_spans(line, rules), places, "name")
-    source = make_source(line, spans, rules, None)
+    source = make_source(line, spans, rules, None, lang=lang)
     marks = [
         (written.index(span.text), written.index(span.text) + len(span.text), index)
         for index, span in enumerate(source.spans)
@@ -309,6 +315,22 @@ def test_no_blank_comes_between_a_name_and_a_mark(mark: str) -> None:
     line = "A man named Xanthor runs."
     assert restored(line, f"Da rennt Xanthor{mark}", ("Xanthor",)) == f"Da rennt Xanthor{mark}"
     assert restored(line, f"Da rennt Xanthors{mark}", ("Xanthor",)).count("Xanthor ") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "written", "expected"),
+    [
+        ("Two dogs, rule 2.", "2 Hunde, Regel 2.", "2 Hunde, Regel 2."),
+        ("Rule 2: one dog, two cats.", "Regel 2: 1 Hund, 2 Katzen.", "Regel 2: 1 Hund, 2 Katzen."),
+        ("Two dogs, rule 2.", "2 Hunde, Regel 2 2.", "2 Hunde, Regel 2."),
+        ("Dogs, rule 2.", "Hunde, Regel 2 2.", "Hunde, Regel 2."),
+        ("Two dogs, {2}.", "2 Hunde, {2} {2}.", "2 Hunde, {2}."),
+    ],
+)
+def test_a_second_copy_of_a_number_stays_where_the_source_spells_it_as_a_word(
+    line: str, written: str, expected: str
+) -> None:
+    assert restored(line, written, lang="en") == expected
 
 
 def test_a_name_beside_another_span_stays_in_its_place() -> None:

@@ -369,6 +369,9 @@ def test_a_file_is_read_for_the_direction_of_the_call(vocab: Vocab, tmp_path: Pa
     path.write_text("zh\ten\tde\n狗在\tThe dog\tDer Hund\n", encoding="utf-8")
     assert remember_file(several, str(path)) == 1
     assert several("The dog") == "Der Hund"
+    several.reader.directions = (("en", "zh"), ("zh", "de"))
+    assert remember_file(several, str(path), target_lang="de") == 1
+    assert several("狗在", target_lang="de") == "Der Hund"
 
 
 def test_blank_and_overlong_pairs_are_left_out(translator: Translator) -> None:

@@ -177,3 +177,20 @@ def test_a_long_line_tells_which_of_its_parts_was_cut_off(
     assert (found.text, found.status) == ("der Mann der Mann", "split")
     (doubt,) = [doubt for doubt in found.doubts if doubt.kind == "max_length"]
     assert (doubt.start, doubt.end) == (len("der Mann "), len(found.text))
+
+
+@pytest.mark.parametrize(("size", "n_searches"), [(1, 1), (2, 2)])
+def test_a_search_is_not_repeated_with_the_same_options(
+    words: Vocab, monkeypatch: pytest.MonkeyPatch, size: int, n_searches: int
+) -> None:
+    calls: list[str] = []
+
+    def answer(source: str) -> tuple[str, bool]:
+        calls.append(source)
+        return "zwei Hunde", False
+
+    translator = make_translator(words)
+    translator.searches_again = True
+    monkeypatch.setattr(Searcher, "decode", written(words, answer))
+    translator.translate(["a man"], beam_size=5, alternatives=5, no_repeat_ngram_size=size)
+    assert len(calls) == n_searches

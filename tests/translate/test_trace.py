@@ -1,5 +1,6 @@
 """A trace has every tensor of a translation, from the model that translates; an edit changes it."""
 
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from heed.model.config import ModelConfig
 from heed.text.vocab import train_vocab
 from heed.train.step.averages import to_arrays
 from heed.translate import stepwise
-from heed.translate.trace import FORMAT, read_trace
+from heed.translate.remember import remember
+from heed.translate.result import Match
+from heed.translate.trace import FORMAT, BatchTrace, Trace, read_trace
 from heed.translate.translator import Translator, load
 
 LINES = ["A dog runs.", "Two men ride a bike in the snow.", "Snow."]
@@ -174,6 +177,46 @@ def test_a_saved_trace_is_read_as_it_was(translator: Translator, tmp_path: Path)
         assert step.keys() == other.keys()
         for key in step:
             np.testing.assert_array_equal(step[key], other[key])
+
+
+def test_a_trace_keeps_the_pair_that_guided_its_translation(
+    translator: Translator, tmp_path: Path
+) -> None:
+    """Also in a file and in a batch, but not of a translation that was given."""
+    guided = copy(translator)
+    guided.reader = copy(translator.reader)
+    remember(guided, [(LINES[0], LINES[2])])
+    match = Match(similarity=1.0, source=LINES[0], target=LINES[2])
+    found = guided.trace(LINES[0])
+    assert (found.translation, found.match) == (LINES[2], match)
+    batch = guided.trace([LINES[0], LINES[1], LINES[0]], [None, None, LINES[2]])
+    assert [each.match for each in batch.sentences] == [match, None, None]
+    assert guided.trace(LINES[0], LINES[2]).match is None
+    paths = tmp_path / "one.safetensors", tmp_path / "several.safetensors"
+    found.save(paths[0])
+    batch.save(paths[1])
+    one, several = map(read_trace, paths)
+    assert isinstance(one, Trace)
+    assert isinstance(several, BatchTrace)
+    assert one.match == match
+    assert [each.match for each in several.sentences] == [match, None, None]
+
+
+def test_traces_and_translators_are_one_readable_line(translator: Translator) -> None:
+    size = f"{translator.src_vocab.size:,}"
+    assert repr(translator) == f"<Translator en → de: {size} source and {size} target pieces>"
+    guided = copy(translator)
+    guided.reader = copy(translator.reader)
+    remember(guided, [(LINES[0], LINES[2])])
+    assert repr(guided).endswith("target pieces, 1 remembered pair>")
+    trace = translator.trace("Snow.", "A dog runs.")
+    n_src, n_tgt = len(trace.source_tokens), len(trace.target_tokens)
+    lengths = f"{n_src} source and {n_tgt} target tokens"
+    assert repr(trace) == f"<Trace 'Snow.' → 'A dog runs.': {lengths}, {len(trace)} tensors>"
+    batch = translator.trace(["Snow.", "Snow."], ["A dog runs.", "Snow."])
+    assert repr(batch) == (
+        f"<BatchTrace of 2 sentences: {lengths} with padding, {len(batch)} tensors>"
+    )
 
 
 def test_other_files_are_no_traces(translator: Translator, tmp_path: Path) -> None:

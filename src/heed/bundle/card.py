@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from heed.model.config import AnyConfig
-from heed.text.languages import spelled_direction
+from heed.text.languages import Directions, source_languages, spelled_direction
 from heed.text.vocab import Vocab
 
 _MARK = "<!-- Written by heed, checksum {:08x}. heed does not overwrite an edited card. -->\n"
@@ -18,7 +18,7 @@ _MARK = "<!-- Written by heed, checksum {:08x}. heed does not overwrite an edite
 def model_card(
     config: AnyConfig,
     vocabs: tuple[Vocab, Vocab],
-    languages: tuple[str, str, Sequence[str]],
+    languages: tuple[str, str, Sequence[str], Directions],
     numbers: Mapping[str, Any],
     task: str = "translate",
     n_remembered: int = 0,
@@ -28,16 +28,18 @@ def model_card(
     Args:
         config: the model's shape.
         vocabs: of the source and of the target.
-        languages: source language, target language, and all target languages if there are several.
+        languages: source language, target language, all target languages if there are several,
+            and the directions if these do not imply them.
         numbers: measurements, by name.
         task: `translate`, `lm`, `mlm` or `classify`.
         n_remembered: training pairs that are stored with it.
     """
-    source_lang, target_lang, target_langs = languages
+    source_lang, target_lang, target_langs, directions = languages
+    sources = source_languages(source_lang, (), directions)
     outputs = target_langs or (target_lang,)
     # Quoted, because YAML reads the code of Norwegian, `no`, as false.
-    codes = [f'- "{code}"' for code in dict.fromkeys((source_lang, *outputs)) if code]
-    title = spelled_direction(source_lang, target_lang, tuple(target_langs))
+    codes = [f'- "{code}"' for code in dict.fromkeys((*sources, *outputs)) if code]
+    title = spelled_direction(source_lang, target_lang, tuple(target_langs), directions)
     lines = [
         "---",
         *(["language:", *codes] if codes else []),

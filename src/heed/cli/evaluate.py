@@ -17,6 +17,7 @@ from heed.cli.models import (
     ModelFlags,
     checked_search,
     find_model,
+    languages_of,
     load_translator,
     model_files,
     model_options,
@@ -216,9 +217,8 @@ def evaluate(
 
     loaded = load_translator(session, opening) if translates else (None, opening.target_lang)
     translator, target_lang = loaded
-    own = translator.target_lang if translator else ""
-    source_lang = opening.source_lang or (translator.source_lang if translator else "")
-    reading = replace(reading, target_lang=target_lang or own)
+    source_lang, into = languages_of(translator, opening.source_lang, target_lang)
+    reading = replace(reading, target_lang=into)
     require_installed(judging.names, reading)
     if translator:
         name = f"model {opening.names}" if opening.names in systems else opening.names

@@ -19,10 +19,11 @@ from heed.cli.terminal import echo, visible
 from heed.disk.home import home
 from heed.errors import ConfigError, FormatError, RunError, UsageError
 from heed.machine.device import DTYPES, RUNTIMES
-from heed.text.languages import implied_target, source_languages, spelled_direction
+from heed.text.languages import as_directions, implied_target, source_languages, spelled_direction
 
 if TYPE_CHECKING:
     from heed.decode.options import DecodeOptions
+    from heed.translate.lines import LineReader
     from heed.translate.translator import Translator
 
 
@@ -142,19 +143,46 @@ def load_translator(session: Session, opening: ModelFlags) -> "tuple[Translator,
     )
     if not getattr(translator.model, "is_native", True):
         session.say("heed: the engine is not compiled here, so NumPy is used, which is slow.")
-    target_langs = translator.reader.target_langs
-    known = source_languages(translator.source_lang, target_langs)
-    target_lang = opening.target_lang
-    if (asked := opening.source_lang) and known:
-        if asked not in known:
-            raise ConfigError(
-                f"{folder} translates from {' and '.join(known)}, not from {asked}. "
-                "Choose another model with -m, or leave --source-lang out."
-            )
-        target_lang = target_lang or implied_target(asked, translator.source_lang, target_langs)
-        if target_lang == asked:
-            raise ConfigError(f"--source-lang and --target-lang are both {asked}.")
-    return translator, target_lang
+    return translator, _checked_target(folder, translator.reader, opening)
+
+
+def _checked_target(folder: str | Path, reader: "LineReader", opening: ModelFlags) -> str | None:
+    """The target language that the flags ask for or imply, or None.
+
+    Raises:
+        ConfigError: the model reads another language, or translates it into others.
+    """
+    languages = reader.source_lang, reader.target_langs, reader.directions
+    asked, target_lang = opening.source_lang, opening.target_lang
+    known = source_languages(*languages)
+    if not asked or not known:
+        return target_lang
+    if asked not in known:
+        raise ConfigError(
+            f"{folder} translates from {' and '.join(known)}, not from {asked}. "
+            "Choose another model with -m, or leave --source-lang out."
+        )
+    target_lang = target_lang or implied_target(asked, *languages)
+    targets = [target for source, target in reader.directions if source == asked]
+    wanted = target_lang or reader.target_lang or next(iter(reader.target_langs), "")
+    if reader.directions and wanted not in targets:
+        raise ConfigError(
+            f"{folder} translates {asked} into {', '.join(targets)}, not into {wanted}. "
+            "Choose one of these with --target-lang."
+        )
+    if target_lang == asked and not targets:
+        raise ConfigError(f"--source-lang and --target-lang are both {asked}.")
+    return target_lang
+
+
+def languages_of(
+    translator: "Translator | None", source_lang: str | None, target_lang: str | None
+) -> tuple[str, str]:
+    """The languages of the sources and of the translations, given or the model's; "" = unknown."""
+    if translator is None:
+        return source_lang or "", target_lang or ""
+    into = target_lang or translator.target_lang
+    return source_lang or translator.reader.source_into(into), into
 
 
 def checked_search(base: "DecodeOptions", given: dict[str, Any]) -> dict[str, Any]:
@@ -377,9 +405,8 @@ def models(ctx: click.Context) -> None:
 
 
 def _direction(config: dict[str, Any]) -> str:
-    return spelled_direction(
-        config["source_lang"], config["target_lang"], config.get("target_langs", ())
-    )
+    languages = config["source_lang"], config["target_lang"], config.get("target_langs", ())
+    return spelled_direction(*languages, as_directions(config.get("directions", [])) or ())
 
 
 def _kind(config: dict[str, Any]) -> str:

@@ -130,7 +130,7 @@ def _changed(
     flags = [*(f"--{name.replace('_', '-')}" for name in given), *["--no-memory"] * no_memory]
     if flags and not is_copy:
         raise UsageError(f"{flags[0]} needs --out with a folder other than that of MODEL.")
-    if given and bundle.target_langs:
+    if given and (bundle.target_langs or bundle.directions):
         raise UsageError(f"{flags[0]} is for models of two languages; this one has several.")
     changed = replace(bundle, **given)
     return replace(changed, memory=None) if no_memory else changed

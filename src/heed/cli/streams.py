@@ -19,6 +19,7 @@ from heed.data.lines import (
     is_compressed,
     open_bytes,
     require_file,
+    require_line_feeds,
     require_single_bytes,
     shown_name,
 )
@@ -274,6 +275,7 @@ def decode_lines(
 
     Raises:
         DataError: a line is not UTF-8 or is absurdly long, or the file is damaged; names the line.
+            Or all lines end in carriage returns only.
     """
     number = 0
     head = b""
@@ -286,6 +288,8 @@ def decode_lines(
         if on_invalid is None and len(head) < _HEAD_BYTES:
             head += raw[:_HEAD_BYTES]
             require_single_bytes(head, STDIN if name == shown_name(STDIN) else name)
+        if on_invalid is None and number == 1:
+            require_line_feeds(raw, STDIN if name == shown_name(STDIN) else name)
         if len(raw) > MAX_LINE_BYTES:
             raise DataError(
                 f"{name} line {number} is longer than {MAX_LINE_BYTES >> 20} MiB: is this text?"

@@ -211,6 +211,8 @@ def train(
         corpus = corpus_from(texts, files, say=session.say)
     if not out:
         raise UsageError("Missing --out: where to write the model, e.g. --out run/")
+    if task == "translate" and (unnamed := unnamed_languages(corpus, Path(out))):
+        session.say(unnamed)
     with _shown(session, out, dashboard):
         outcome, stop_signal = start(session, asked, corpus, out, tensorboard, at_end=choose_heads)
         finish(session, outcome, out, stop_signal)
@@ -233,6 +235,30 @@ def _require_override_or_file(arguments: Sequence[str]) -> None:
             raise UsageError(
                 f"{text} is neither a file nor a setting: did you mean {meant}{value.strip()}?"
             )
+
+
+def unnamed_languages(corpus: "Corpus", out: Path) -> str:
+    """A warning if a new run will give a model whose languages are unknown; else ""."""
+    from heed.data.readers import is_table
+    from heed.machine.threads import process_rank
+    from heed.train.recipe.files import RECIPE_FILE
+
+    # With other languages, a run that exists would be another one.
+    if process_rank() != 0 or (out / RECIPE_FILE).exists():
+        return ""
+    if any(len(part.files) == 1 and not is_table(part) for part in corpus.train):
+        return ""  # such a file is refused without languages
+    flags = [
+        f"--{side}-lang CODE"
+        for side in ("source", "target")
+        if not all(getattr(part, f"{side}_lang") for part in corpus.train)
+    ]
+    if not flags:
+        return ""
+    return (
+        "The languages of this corpus are not known, so heed serve will not serve the model. "
+        f"To name them, stop and add {' '.join(flags)}"
+    )
 
 
 def _nearest_setting(name: str) -> str:
@@ -284,31 +310,34 @@ def start(
     from heed.cli.progress import Display
     from heed.machine.threads import is_one_of_several, process_rank
     from heed.train.recipe.choose import BY_TASK
+    from heed.train.recipe.folder import discard_if_not_begun
     from heed.train.step.events import Report, fan_out, tensorboard
 
     usual = BY_TASK.get(str(asked.get("task", "")), {}).get("training", {}).get("metric", "chrf")
     display = Display(asked.get("training.metric", usual))
     reports: list[Report] = [] if session.is_quiet else [display]
     say = _silent if session.is_quiet else display.line
+    is_leader = process_rank() == 0
     # When one of several processes fails, torchrun sends SIGTERM to the others. The leader must
     # still report its own error, too.
     with stop_signals(None if is_one_of_several() else say) as stop:
         from heed.train.teachers.run import train_with_teachers
 
-        if use_tensorboard and process_rank() == 0:
+        if use_tensorboard and is_leader:
             reports.append(tensorboard(Path(out)))
         try:
-            outcome = train_with_teachers(
-                asked,
-                corpus,
-                Path(out),
-                report=fan_out(*reports),
-                should_stop=lambda: bool(stop.received),
-                before_step=stop.only_note,
-                at_end=at_end,
-                started_at=session.started_at,
-                given_s=given_s,
-            )
+            with discard_if_not_begun(Path(out)) if is_leader else nullcontext():
+                outcome = train_with_teachers(
+                    asked,
+                    corpus,
+                    Path(out),
+                    report=fan_out(*reports),
+                    should_stop=lambda: bool(stop.received),
+                    before_step=stop.only_note,
+                    at_end=at_end,
+                    started_at=session.started_at,
+                    given_s=given_s,
+                )
         finally:
             if not session.is_quiet:
                 display.close()

@@ -9,7 +9,7 @@ Distillation".
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,7 @@ class Lesson:
         dev: source and target language of each pair of development files.
         tokenizer: kind of the vocabularies, and whether both sides share one.
         scores: the teacher's scores from `measure`; empty without development pairs.
+        directions: those of the student, if the teacher stores its directions; else empty.
     """
 
     folder: Path
@@ -100,12 +101,15 @@ class Lesson:
     dev: list[list[str]]
     tokenizer: dict[str, Any]
     scores: dict[str, float]
+    directions: list[list[str]] = field(default_factory=list)
 
     @property
     def corpus(self) -> Corpus:
         """The pairs, in the form that training reads."""
         train = written_parallel(self.folder, "train", self.train)
-        return Corpus(train=train, dev=written_parallel(self.folder, "dev", self.dev))
+        directions = tuple((source, target) for source, target in self.directions)
+        dev = written_parallel(self.folder, "dev", self.dev)
+        return Corpus(train=train, dev=dev, directions=directions)
 
 
 def training_seconds(
@@ -226,7 +230,7 @@ def find_sources(
         raise ConfigError(
             f"{teacher} translates into {', '.join(languages)}: say which with --target-lang."
         )
-    source = next((lang for lang in (translator.source_lang, *languages) if lang != target), "")
+    source = translator.reader.source_into(target)
     run = open_prepared(Corpus(train=()), teacher / DATA) if _is_run(teacher) else None
     into = Pair("", "", source_lang=source, target_lang=target)
     wanted = (target,) if target else languages
@@ -374,16 +378,17 @@ def _learned(run: Prepared, translator: Translator, target_lang: str) -> Iterato
     vocab, store = run.src_vocab, run.train
     by_tag = {vocab.language_id(language): language for language in run.target_langs}
     sources = {pair.target_lang: pair.source_lang for pair in run.dev}
-    random = derived_random(0, "distill")
+    reader, random = translator.reader, derived_random(0, "distill")
     for number in map(int, random.permutation(run.n_real)):
         ids, into = store.src(number).tolist(), translator.target_lang
         if by_tag:
             into, ids = by_tag[ids[0]], ids[1:]
         if target_lang in ("", into):
+            source = sources.get(into, translator.source_lang)
             yield Pair(
                 vocab.decode(ids),
                 run.tgt_vocab.decode(store.tgt(number).tolist()),
-                source_lang=sources.get(into, translator.source_lang),
+                source_lang=reader.source_into(into) if reader.directions else source,
                 target_lang=into,
             )
 
@@ -439,8 +444,11 @@ def _write(translator: Translator, sources: Sources, portions: Portions) -> dict
             "The teacher translates every sentence to nothing, so there is nothing to learn from. "
             "Train it longer."
         )
+    targets = {target for _, target in train}
+    known = translator.reader.directions
     return {
         "train": train,
+        "directions": [[source, target] for source, target in known if target in targets],
         "dev": write_parallel(folder, "dev", sources.dev),
         "tokenizer": {"kind": kind_of(vocabs[0]), "joint": vocabs[0] is vocabs[1]},
         **counts,

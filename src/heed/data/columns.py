@@ -1,6 +1,7 @@
 """Finds the columns of a table that hold the sentences: as given, by the header, or by content."""
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,10 @@ from heed.text.languages import named_language
 SAMPLE_ROWS = 20
 """Rows at the beginning of a table by which the columns are chosen."""
 
+LEAST_ROWS = 5
+"""Fewest rows after the first one by which a header is told from a pair."""
+
+_NAME = re.compile(r"[^\W\d][\w \-]{,30}")  # a column's name, not a sentence with its full stop
 _NAMES = (("source", "src"), ("target", "tgt"))
 # One word of ASCII with a digit in it: news-1, 2024-05-01, tatoeba.org/1276, 1e-5.
 _LABEL = re.compile(r"(?=[^\s]*\d)[!-~]+")
@@ -25,16 +30,23 @@ class Columns:
         tgt: number of the target's.
         has_header: whether the first row names the columns.
         names: of both columns for messages, from the header or the first text.
+        unread_header: the cells of a first row that is read as a pair, but looks like a header;
+            else empty.
     """
 
     src: int
     tgt: int
     has_header: bool
     names: tuple[str, str]
+    unread_header: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         src, tgt = self.names
-        return f"source = column {self.src + 1} ({src}), target = column {self.tgt + 1} ({tgt})"
+        text = f"source = column {self.src + 1} ({src}), target = column {self.tgt + 1} ({tgt})"
+        if not self.unread_header:
+            return text
+        names = shlex.quote(",".join(self.unread_header))
+        return f"{text}; the first line is a pair. If it names the columns, add --columns {names}"
 
 
 def choose_columns(
@@ -76,7 +88,8 @@ def choose_columns(
         if has_header := _names_languages(first, places):
             _require_languages(first, places, path, (source_lang, target_lang))
     names = tuple(first[place] if has_header else clipped(first[place]) for place in places)
-    return Columns(places[0], places[1], has_header, (names[0], names[1]))
+    unread = () if has_header else _unread_header(rows, places)
+    return Columns(places[0], places[1], has_header, (names[0], names[1]), unread)
 
 
 def _named(row: list[str], source_lang: str, target_lang: str) -> tuple[int, int] | None:
@@ -104,6 +117,19 @@ def _names_languages(row: list[str], places: Sequence[int]) -> bool:
     """Whether the cells name two languages: a header, unlike German and Deutsch in a dictionary."""
     found = {named_language(row[place]) for place in places}
     return len(found) == 2 and None not in found
+
+
+def _unread_header(rows: Sequence[list[str]], places: Sequence[int]) -> tuple[str, ...]:
+    """The cells of a first row that may be a header: names, much shorter than the sentences."""
+    cells = tuple(rows[0][place].strip() for place in places)
+    others = [row for row in rows[1:] if len(row) == len(rows[0])]
+    if len(others) < LEAST_ROWS or not all(map(_NAME.fullmatch, cells)):
+        return ()
+    longer = [
+        all(2 * len(cell) <= len(row[place]) for cell, place in zip(cells, places, strict=True))
+        for row in others
+    ]
+    return cells if 4 * sum(longer) >= 3 * len(longer) else ()
 
 
 def _require_languages(

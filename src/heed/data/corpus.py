@@ -9,6 +9,7 @@ from heed.data.clean import CleanConfig
 from heed.data.mono import Mono
 from heed.data.readers import ParallelFiles
 from heed.errors import ConfigError
+from heed.text.languages import Directions
 from heed.text.vocab import TokenizerConfig
 
 
@@ -29,6 +30,7 @@ class Corpus:
         text: files of text, for a language model.
         labeled: files of labeled text, for a classifier.
         dev_labeled: the same, to choose the best model.
+        directions: those of `train`, if its files do not name the languages; else empty.
     """
 
     train: tuple[ParallelFiles, ...] = ()
@@ -40,6 +42,7 @@ class Corpus:
     text: tuple[str, ...] = ()
     labeled: tuple[str, ...] = ()
     dev_labeled: tuple[str, ...] = ()
+    directions: Directions = ()
 
     @property
     def files(self) -> list[str]:
@@ -117,6 +120,17 @@ class TextConfig:
 
     def __post_init__(self) -> None:
         check(self, "text")
+
+
+def learned_directions(corpus: Corpus, config: DataConfig) -> Directions:
+    """The directions of the training pairs, in order; none if one of their languages is unknown."""
+    found = []
+    for part in corpus.train:
+        found.append((part.source_lang, part.target_lang))
+        if config.both_directions:
+            found.append((part.target_lang, part.source_lang))
+    is_known = all(code for direction in found for code in direction)
+    return corpus.directions or (tuple(dict.fromkeys(found)) if is_known else ())
 
 
 def tagged_languages(

@@ -27,6 +27,7 @@ _HEAD_BYTES = 4096  # enough to recognize UTF-16 and UTF-32
 # Four bytes of a .zst file can unpack to 128 KiB, so this many unpack to 8 MiB at most.
 _PACKED_BYTES = 256
 _MAX_WINDOW_BYTES = 128 << 20
+_FEWEST_RETURNS = 2  # one alone may be a stray character in the only line
 _UNPACK = {".gz": "gzip -dc", ".xz": "xz -dc", ".zst": "zstd -dc"}
 _PACKED = re.compile(
     rb"(?P<bzip2>BZh[1-9]1AY&SY)|(?P<zip>PK\x03\x04)|(?P<p7zip>7z\xbc\xaf)|(?P<rar>Rar!\x1a)"
@@ -41,7 +42,8 @@ def read_lines(path: str | Path) -> Iterator[str]:
     A byte order mark at the beginning is dropped. Other characters stay: form feeds, U+2028, NUL.
 
     Raises:
-        DataError: the file is missing, not UTF-8, damaged, or has a line above 16 MiB.
+        DataError: the file is missing, not UTF-8, damaged, has a line above 16 MiB, or carriage
+            returns for line ends.
     """
     n_read, n_open_bytes = 0, 0
     pieces: list[bytes] = []  # of a line that has not ended yet
@@ -55,6 +57,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
                 break
             if not n_read and not pieces:
                 require_single_bytes(chunk, path)
+                require_line_feeds(chunk, path)
             head, newline, rest = chunk.rpartition(b"\n")
             if newline:
                 yield from (lines := _decoded(b"".join([*pieces, head]), path, n_read))
@@ -302,6 +305,21 @@ def require_single_bytes(head: bytes, path: str | Path) -> None:
             "Convert the file: "
             f"{_conversion(encoding, path)}"
         )
+
+
+def require_line_feeds(head: bytes, path: str | Path) -> None:
+    """Check by the beginning of a file that its lines do not end in carriage returns only.
+
+    Raises:
+        DataError: they do, as on old Macs, so all of it would be one line.
+    """
+    if b"\n" in head or head.rstrip(b"\r").count(b"\r") < _FEWEST_RETURNS:
+        return
+    source = "" if str(path) == STDIN else f" < {path}"
+    raise DataError(
+        f"{shown_name(path)} must have line feeds at the ends of its lines, but has carriage "
+        f"returns, as on old Macs. Convert it: tr '\\r' '\\n'{source}"
+    )
 
 
 def _unpacking(packer: str | None, path: str | Path) -> str:

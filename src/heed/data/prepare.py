@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.data.clean import CleanReport, Rule, clean, empty
-from heed.data.corpus import Corpus, DataConfig, names_of, tagged_languages
+from heed.data.corpus import Corpus, DataConfig, learned_directions, names_of, tagged_languages
 from heed.data.encode import encode_train
 from heed.data.fingerprint import file_facts, require_same, spelled_settings
 from heed.data.lines import STDIN, require_file
@@ -208,6 +208,7 @@ def _write_all(
     return {
         "pairs": cleaning.to_dict(),
         "words": has_words,
+        "directions": list(map(list, learned_directions(corpus, config))),
         "train": cleaning.n_kept - int((parts != TRAIN).sum()),
         "made": n_made_rows,
         "dev": len(dev),

@@ -3,7 +3,7 @@
 `prepare.py`, `running_text.py` and `labeled.py` make it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from heed.data.vocabularies import VOCAB_FILES, read_vocabs
 from heed.disk.files import parse_json, read_bytes
 from heed.errors import FormatError
 from heed.text.known import KnownWords
+from heed.text.languages import Directions, as_directions, directions_to_store
 from heed.text.vocab import N_SPECIAL, Vocab
 
 DATA = "data"
@@ -52,6 +53,7 @@ class Prepared:
         source_lang: code of the language the corpus translates from; "" if unknown or several.
         target_lang: code of the language it translates into; "" if unknown or several.
         target_langs: all codes, if the model is to learn several target languages; else empty.
+        directions: all that the model is to learn, if the languages above do not imply them.
         report: counts of pairs read, dropped and kept, as JSON values.
         mono: sentences in one language, by language, as targets of empty sources.
         dev_text: of a language model, whose `train` is text as targets of empty sources: text that
@@ -71,6 +73,18 @@ class Prepared:
     mono: dict[str, Store] = field(default_factory=dict)
     dev_text: Store | None = None
     labels: tuple[str, ...] = ()
+    directions: Directions = ()
+
+    def learns(self, directions: Directions) -> "Prepared":
+        """The same for a model that translates in these directions; none = not known."""
+        languages = self.source_lang, self.target_lang, self.target_langs
+        return replace(self, directions=directions_to_store(directions, *languages))
+
+    @property
+    def learned(self) -> Directions:
+        """The directions of the training pairs; empty if unknown."""
+        # A report of an older heed does not have this entry.
+        return as_directions(self.report.get("directions", [])) or ()
 
     @property
     def n_real(self) -> int:
@@ -99,7 +113,7 @@ def open_prepared(corpus: Corpus, directory: Path | str) -> Prepared:
         src_vocab.known_words = KnownWords.from_bytes(read_bytes(words), words)
     source_langs = {part.source_lang for part in corpus.train}
     target_langs = {part.target_lang for part in corpus.train}
-    return Prepared(
+    data = Prepared(
         src_vocab=src_vocab,
         tgt_vocab=tgt_vocab,
         train=Store.open(directory / TRAIN_FILE, src_vocab.hash, tgt_vocab.hash),
@@ -111,6 +125,7 @@ def open_prepared(corpus: Corpus, directory: Path | str) -> Prepared:
         report=report,
         mono=open_mono(report.get("mono", ()), directory, src_vocab),
     )
+    return data.learns(data.learned)
 
 
 def read_report(directory: Path) -> dict[str, Any]:

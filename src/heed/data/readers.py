@@ -9,7 +9,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice, zip_longest
+from itertools import chain, dropwhile, islice, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -19,15 +19,13 @@ from heed.data.columns import SAMPLE_ROWS, Columns, choose_columns
 from heed.data.lines import MAX_LINE_BYTES, STDIN, read_lines, suffix_of
 from heed.data.tmx import read_units
 from heed.errors import ConfigError, DataError
-from heed.text.delimiters import CSV_DELIMITERS, N_FIRST, csv_delimiter
+from heed.text.delimiters import CSV_DELIMITERS, N_FIRST, table_delimiter
 from heed.text.languages import require_language
 
 TABLES = (".tsv", ".tab", ".csv")
 """Suffixes of tables."""
 BILINGUAL = (*TABLES, ".tmx")
 """Suffixes of files that hold both languages."""
-_DECLARED = re.compile(r'"?sep=([^\w\s"]|\t)"?', re.IGNORECASE)
-"""A first line that says which sign is the delimiter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +178,7 @@ def read_table(
         ConfigError: a requested column is missing.
     """
     rows = _rows(path)
-    first = list(islice(rows, SAMPLE_ROWS))
+    first = _first(rows)
     if not first:
         return
     chosen, origin = _columns(first, path, source_lang, target_lang, columns), str(path)
@@ -211,10 +209,15 @@ def table_columns(part: ParallelFiles) -> Columns | None:
     path = part.files[0]
     if not is_table(part):
         return None
-    first = list(islice(_rows(path), SAMPLE_ROWS))
+    first = _first(_rows(path))
     if not first:
         return None
     return _columns(first, path, part.source_lang, part.target_lang, part.columns)
+
+
+def _first(rows: Iterator[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
+    """The first rows of a table, without empty ones before them."""
+    return list(islice(dropwhile(lambda row: not any(row[1]), rows), SAMPLE_ROWS))
 
 
 def _columns(
@@ -235,7 +238,7 @@ def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
         for number, line in enumerate(read_lines(path), start=1):
             yield number, line.split("\t")
         return
-    delimiter, n_before = _delimiter(path)
+    delimiter, n_before = table_delimiter([*islice(read_lines(path), N_FIRST)])
     # The csv module also takes `a, "b"` as cells, with the blank and the quotes as text.
     sign = re.escape(delimiter)
     cell = rf"""(?:"[^"]*+(?:""[^"]*+)*+"|[^"{sign}\n]*+)"""
@@ -280,14 +283,6 @@ def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
         yield number, row
         number += len(record)
         record.clear()
-
-
-def _delimiter(path: str | Path) -> tuple[str, int]:
-    """The delimiter of a `.csv`, and the number of lines before its first row."""
-    first = list(islice(read_lines(path), N_FIRST))
-    if first and (declared := _DECLARED.fullmatch(first[0])):
-        return declared[1], 1
-    return csv_delimiter(first), 0
 
 
 def read_tmx(path: str | Path, source_lang: str, target_lang: str) -> Iterator[Pair]:

@@ -34,8 +34,11 @@ _ODF_IGNORED = [
     "office:font-face-decls",
     "office:automatic-styles",
     "office:styles",
-    "office:master-styles",
     "number:text",
+    "dc:creator",  # of comments and tracked changes
+    "dc:date",
+    "meta:creator-initials",
+    "text:tracked-changes",
     "text:sequence-decls",
     "text:variable-decls",
 ]
@@ -79,7 +82,8 @@ ARCHIVE_FORMATS: dict[str, tuple[re.Pattern[str], Splitter]] = {
         re.compile(r"ppt/(?:slides/slide|notesSlides/notesSlide)\d+\.xml"),
         lambda text: split_runs(text, "a"),
     ),
-    "odt": (re.compile(r"content\.xml"), _odf),
+    # Headers and footers of pages are among the styles.
+    "odt": (re.compile(r"(?:content|styles)\.xml"), _odf),
     "odp": (re.compile(r"content\.xml"), _odf),
     "ods": (re.compile(r"content\.xml"), _odf),
     "epub": (re.compile(r".+\.(?:xhtml|html|htm)", re.I), parse_markup),

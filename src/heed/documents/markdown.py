@@ -1,8 +1,9 @@
 """Markdown: the text of paragraphs, headings, lists, quotes and tables is translated.
 
 Kept: front matter, code, HTML blocks without text, link targets, reference definitions, attributes
-of headings, and the markers of lists, quotes and footnotes. Markers of emphasis and links move with
-their words, as tags do (`inline.py`). A translated paragraph is written on one line.
+of headings, lines that begin or end a container, and the markers of lists, definitions, quotes and
+footnotes. Markers of emphasis and links move with their words, as tags do (`inline.py`). A
+translated paragraph is written on one line.
 
 Source: CommonMark 0.31, simplified: a document is read line by line, and blocks are not nested.
 """
@@ -24,11 +25,14 @@ from heed.translate.result import Translation
 
 _LINE = re.compile(r"[^\n]*+\n|[^\n]++\Z")
 _PREFIX = re.compile(
-    r"(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]|\r?\n|\Z)))*+[ \t]*(?:\[[ xX]\][ \t]+)?"
+    r"(?:[ \t]*(?:>|(?:[-*+:]|\d{1,9}[.)])(?=[ \t]|\r?\n|\Z)))*+[ \t]*(?:\[[ xX]\][ \t]+)?"
     r"(?:#{1,6}[ \t]+|\[\^[^\]\s]{1,99}\]:[ \t]+)?"
 )
 _NOTE = re.compile(r"\]:[ \t]+\Z")
-_LIST_MARK = re.compile(r"[-*+]|\d[.)]")
+_LIST_MARK = re.compile(r"[-*+:]|\d[.)]")  # a colon begins a definition
+# Admonitions of MkDocs; containers of VitePress, Pandoc and MyST; shortcodes of Liquid and Hugo.
+_ADMONITION = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]+\w")
+_CONTAINER = re.compile(r":{3,}|(?:\{%[^{}]*%\}|\{\{[<%][^{}]*+\}\})\s*\Z")
 # A line with more backticks behind the first ones begins with code among words.
 _FENCE = re.compile(r"(`{3,}+(?!.*`)|~{3,})")
 _KEPT_HTML = re.compile(r"<(script|style|pre|textarea|!--)", re.I)
@@ -150,6 +154,7 @@ def _read_line(assembly: Assembly, state: _State, line: str, following: str) -> 
         _end_paragraph(assembly, state)
         assembly.keep(line)
         state.was_blank = was_blank
+        state.is_list = state.is_list or bool(_ADMONITION.match(body))
     elif kept := (not state.html and _FENCE.match(body)) or _KEPT_HTML.match(body):
         _end_paragraph(assembly, state)
         assembly.keep(line)
@@ -169,9 +174,10 @@ def _read_line(assembly: Assembly, state: _State, line: str, following: str) -> 
 
 
 def _is_kept_line(body: str) -> bool:
-    """Whether a line is a reference definition, a rule, an underline or attributes of a block."""
+    """Whether a line is a reference definition, a rule, an underline, or marks or names a block."""
     is_rule = _DEFINITION.match(body) or _RULE.match(body.rstrip("\r\n"))
-    return bool(is_rule or _ATTRIBUTE_LINE.match(body))
+    is_block = _ATTRIBUTE_LINE.match(body) or _ADMONITION.match(body) or _CONTAINER.match(body)
+    return bool(is_rule or is_block)
 
 
 def _begins_item(prefix: str) -> bool:

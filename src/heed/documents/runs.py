@@ -28,6 +28,7 @@ _BEGIN, _END = "\ufdd0", "\ufdd1"
 _EMPTY_RUN = _BEGIN + _END
 _ILLEGAL = re.compile(f"[{_BEGIN}{_END}]|{NO_XML_CHARACTER.pattern}")
 _WHITE_SPACE = " \t\r\n"
+_END_RUN = ("close", "r")
 # Differences that do not change the look: editing sessions, languages, marks of the spell checker,
 # and indents.
 _INVISIBLE = re.compile(
@@ -36,9 +37,13 @@ _INVISIBLE = re.compile(
     r"|(?<=>)\s+(?=<)"
 )
 _MOVED = frozenset(
-    "hyperlink bookmarkStart bookmarkEnd commentRangeStart commentRangeEnd smartTag".split()  # noqa: SIM905
+    (
+        *("hyperlink", "bookmarkStart", "bookmarkEnd", "commentRangeStart", "commentRangeEnd"),
+        *("smartTag", "ins", "moveTo"),  # the latter are tracked changes
+    )
 )
-_DROPPED = frozenset(("proofErr", "lastRenderedPageBreak"))
+_DROPPED = frozenset(("proofErr", "lastRenderedPageBreak", "softHyphen"))
+_HYPHEN = "noBreakHyphen"
 _RULES = Rules(
     is_xml=False,
     ignored=frozenset(),
@@ -154,7 +159,9 @@ class _Parts:
         match token.kind, self._name(token):
             case "open", "r":
                 return self._open_run(number)
-            case "open", "t" if self._heads and not self._depths[-1] and self._is_text(number):
+            case _, "t" | "noBreakHyphen" if (
+                self._heads and not self._depths[-1] and self._is_text(number)
+            ):
                 return self._add_text(number)
             case "close", "r" if self._heads:
                 self._heads.pop()
@@ -191,13 +198,20 @@ class _Parts:
             self._begin_line(self._tokens[start].start)
             self._is_inside = True
             return first
+        last = self._tokens[first]
+        if first > number and self._start is not None and (last.kind, self._name(last)) == _END_RUN:
+            self._heads.pop()
+            self._depths.pop()
+            return first + 1
         self._end_line(self._tokens[start].start)
         self.assembly.keep(self._heads[-1])
         return number
 
     def _is_text(self, number: int) -> bool:
-        """Whether an element that holds only text begins at a token."""
+        """Whether an element that holds only text, or is a hyphen, begins at a token."""
         token = self._tokens[number]
+        if token.kind == "empty" and self._name(token) == _HYPHEN:
+            return True
         if (token.kind, self._name(token)) != ("open", "t"):
             return False
         inside = self._tokens[number + 1 : _behind(self._tokens, number) - 1]
@@ -212,6 +226,8 @@ class _Parts:
         opening = '<w:t xml:space="preserve">' if self._prefix == "w" else token.raw
         closing = f"</{self._prefix}:t></{self._prefix}:r>"
         texts = self._tokens[number + 1 : after - 1]
+        if self._name(token) == _HYPHEN:
+            texts = [Token("text", "\u2011", token.start, text="\u2011")]
         self._line.append(_Run(self._heads[-1] + opening, texts, closing))
         return after
 

@@ -124,27 +124,129 @@ def named_language(word: str) -> str | None:
     return code.lower() if is_code else None
 
 
-def source_languages(source_lang: str, target_langs: Sequence[str]) -> tuple[str, ...]:
+Directions = tuple[tuple[str, str], ...]
+"""Source and target language of each direction."""
+
+
+def as_directions(value: object) -> Directions | None:
+    """Directions from a JSON value: a list of different pairs of codes; None if it is not that."""
+    if not isinstance(value, list):
+        return None
+    for pair in value:
+        if not isinstance(pair, list) or len(pair) != 2:
+            return None
+        if not all(isinstance(code, str) and _CODE.fullmatch(code) for code in pair):
+            return None
+    found = tuple((source, target) for source, target in value)
+    return found if len({*found}) == len(found) else None
+
+
+def known_directions(
+    source_lang: str,
+    target_lang: str,
+    target_langs: Sequence[str],
+    directions: Directions = (),
+) -> Directions:
+    """The directions that a model translates, as far as known.
+
+    Args:
+        source_lang: the one its corpus was translated from; "" if unknown or several.
+        target_lang: the one its corpus was translated into; "" if unknown or several.
+        target_langs: all it writes, if there are several.
+        directions: all, where the languages do not imply them; else empty.
+    """
+    if directions:
+        return directions
+    if not target_langs:
+        return ((source_lang, target_lang),) if source_lang and target_lang else ()
+    sources = source_languages(source_lang, target_langs)
+    return tuple(
+        (source, target) for source in sources for target in target_langs if source != target
+    )
+
+
+def directions_to_store(
+    learned: Directions, source_lang: str, target_lang: str, target_langs: Sequence[str]
+) -> Directions:
+    """The directions that a model has learned, if its languages do not imply them; else none.
+
+    Args:
+        learned: the directions.
+        source_lang: as in `known_directions`, like all below.
+        target_lang: of the model.
+        target_langs: of the model.
+    """
+    implied = known_directions(source_lang, target_lang, target_langs)
+    return tuple(dict.fromkeys(learned)) if {*learned} != {*implied} else ()
+
+
+def source_languages(
+    source_lang: str, target_langs: Sequence[str], directions: Directions = ()
+) -> tuple[str, ...]:
     """The languages that a model reads, as far as known.
 
     Args:
         source_lang: the one its corpus was translated from; "" if unknown or several.
         target_langs: all it writes, if there are several.
+        directions: all, where the languages do not imply them; else empty.
     """
+    if directions:
+        return tuple(dict.fromkeys(source for source, _ in directions))
     if source_lang and source_lang in target_langs:
         return (source_lang, *(lang for lang in target_langs if lang != source_lang))
     return (source_lang,) if source_lang else ()
 
 
-def implied_target(asked_source: str, source_lang: str, target_langs: Sequence[str]) -> str | None:
-    """The language a two-way model translates `asked_source` into; None if that is ambiguous."""
+def implied_target(
+    asked_source: str,
+    source_lang: str,
+    target_langs: Sequence[str],
+    directions: Directions = (),
+) -> str | None:
+    """The only language that a two-way model, or one that stores directions, translates into.
+
+    None if `asked_source` can be translated into several.
+    """
+    if directions:
+        targets = [target for source, target in directions if source == asked_source]
+        return targets[0] if len(targets) == 1 else None
     is_two_way = len(target_langs) == 2 and source_lang in target_langs
     others = [lang for lang in target_langs if lang != asked_source]
     return others[0] if is_two_way and len(others) == 1 else None
 
 
-def spelled_direction(source_lang: str, target_lang: str, target_langs: Sequence[str]) -> str:
-    """`en → de`; `en ↔ de` for both ways; `en → de, fr` for several; `?` for what is unknown."""
+def implied_source(
+    asked_target: str,
+    source_lang: str,
+    target_langs: Sequence[str],
+    directions: Directions = (),
+) -> str:
+    """The language from which a model translates into `asked_target`.
+
+    "" if it is unknown, or one of several and not `source_lang`.
+    """
+    known = known_directions(source_lang, asked_target, target_langs, directions)
+    sources = [source for source, target in known if target == asked_target]
+    if not directions and (source_lang in sources or not sources):
+        return source_lang
+    return sources[0] if len(sources) == 1 else ""
+
+
+def spelled_direction(
+    source_lang: str,
+    target_lang: str,
+    target_langs: Sequence[str],
+    directions: Directions = (),
+) -> str:
+    """`en → de`; `en ↔ de` for both ways; `en → de, fr` for several; `?` for what is unknown.
+
+    Of a model that stores directions, those of each source: `zh → en; en → fr, zh`.
+    """
+    if directions:
+        targets: dict[str, list[str]] = {}
+        for source, target in directions:
+            targets.setdefault(source, []).append(target)
+        return "; ".join(f"{source} → {', '.join(into)}" for source, into in targets.items())
     if len(target_langs) == 2 and (other := implied_target(source_lang, source_lang, target_langs)):
         return f"{source_lang} ↔ {other}"
     return f"{source_lang or '?'} → {', '.join(target_langs) or target_lang or '?'}"

@@ -4,8 +4,10 @@ Source: Unicode CLDR 47, number symbols and the formats of percents and currenci
 """
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
+from heed.errors import ConfigError
 from heed.text.protection.numerals import CURRENCY, FRACTIONS, RAISED
 
 _BLANK = "\u00a0"
@@ -71,9 +73,20 @@ _STYLES = {
 _FOUR_DIGITS_STAY_TOGETHER = frozenset(("es", "pl", "pt-pt"))
 
 
-def is_known(lang: str) -> bool:
-    """Whether the number format of a language is known here."""
-    return _style_of(lang) is not None
+def localizer(source_lang: str, target_lang: str) -> Callable[[str], str]:
+    """`localize` from one language into another.
+
+    Raises:
+        ConfigError: the number format of one of the languages is not known here.
+    """
+    for lang in (source_lang, target_lang):
+        if _style_of(lang) is None:
+            name = f"{lang} writes them" if lang else "this model's languages write them"
+            raise ConfigError(
+                "Numbers cannot be localized: heed does not know the number format of "
+                f"{name}. Leave out localize_numbers (--localize-numbers)."
+            )
+    return lambda number: localize(number, source_lang, target_lang)
 
 
 def localize(number: str, source_lang: str, target_lang: str) -> str:

@@ -10,16 +10,16 @@ from heed.model.interface import Decodable
 from heed.text.capitals import in_capitals, in_small_letters, is_in_capitals
 from heed.text.letter_case import upper
 from heed.text.normalize import normalize
-from heed.text.protected import find_spans
+from heed.text.protected import Rules, find_spans
 from heed.text.protection.pattern import WORD
 from heed.text.shared import marks_of, shared_spans
 from heed.text.slots import encode_with
 from heed.text.spans import overlaps
 from heed.text.vocab import Vocab
-from heed.translate.given_spans import given_marks
+from heed.translate.given_spans import different_spans, given_marks
 from heed.translate.lines import LineReader
 from heed.translate.protect import tokens_in_capitals
-from heed.translate.result import PairScore, Translation
+from heed.translate.result import Doubt, PairScore, Translation, difference
 from heed.translate.whole import read_pair, read_whole, shown_pieces, written_pieces
 
 _WORD = re.compile(WORD)
@@ -262,7 +262,7 @@ def given_translations(
     tag: list[int],
     limits: tuple[int, int | None],
 ) -> list[Translation]:
-    """Given translations with the same fields as those of a search.
+    """Given translations with the same fields as those of a search, and doubts about their spans.
 
     A pair that is too long to be read as a whole has no pieces.
 
@@ -285,6 +285,14 @@ def given_translations(
             # With the pieces of one side only, the other would seem to be missing.
             source_tokens=pair.source_tokens if score.tokens else [],
             status="ok" if normalize(source) else "empty",
+            doubts=_about_spans(normalize(source), normalize(text), reader.rules),
         )
         for source, text, pair, score in zip(*texts, pairs, scores, strict=True)
     ]
+
+
+def _about_spans(source: str, text: str, rules: Rules) -> tuple[Doubt, ...]:
+    missing, extra = different_spans(source, text, rules)
+    if not missing and not extra:
+        return ()
+    return (difference("spans", "Protected spans", missing, extra),)

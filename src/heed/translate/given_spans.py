@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from heed.text.protected import NAME, Span, find_spans
+from heed.text.protected import NAME, Rules, Span, find_spans
 from heed.text.protection.pattern import MARKS
 from heed.text.shared import number_key
 from heed.text.slots import Mark
@@ -125,6 +125,43 @@ def _key_of(span: Span, text: str, *, is_whole: bool) -> object:
         return number_key(spelled)
     inner = tuple((start - span.start, end - span.start) for start, end in span.inner)
     return _without(spelled, inner) if is_whole and inner else spelled
+
+
+def different_spans(source: str, text: str, rules: Rules) -> tuple[list[str], list[str]]:
+    """Protected spans that only the source has, and those that only its translation has.
+
+    Numbers are left out, because a translation may spell them as words. A span inside a longer word
+    counts as present: `UTF-8` in `UTF-8-Zeichen`.
+
+    Args:
+        source: normalized.
+        text: the translation, normalized.
+        rules: which spans to look for.
+    """
+    ours, theirs = _spans_by_key(source, rules), _spans_by_key(text, rules)
+    return _surplus(ours, theirs, text), _surplus(theirs, ours, source)
+
+
+def _spans_by_key(text: str, rules: Rules) -> dict[object, list[str]]:
+    """The spans of a text except for numbers."""
+    found: dict[object, list[str]] = {}
+    for span in find_spans(text, rules):
+        if span.kind != "number":
+            key = _key_of(span, text, is_whole=True)
+            found.setdefault(key, []).append(text[span.start : span.end])
+    return found
+
+
+def _surplus(
+    ours: dict[object, list[str]], theirs: dict[object, list[str]], other_text: str
+) -> list[str]:
+    """Spans of one side that the other side has less often."""
+    return [
+        span
+        for key, spans in ours.items()
+        for span in spans[len(theirs.get(key, ())) :]
+        if other_text.count(span) < len(spans)
+    ]
 
 
 def _without(text: str, inner: tuple[Place, ...]) -> tuple[str, ...]:

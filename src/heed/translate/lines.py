@@ -11,9 +11,10 @@ from itertools import count
 from typing import TypeVar
 
 from heed.errors import ConfigError, DataError, UsageError
+from heed.text.languages import Directions, implied_source
 from heed.text.memory import TranslationMemory
 from heed.text.normalize import normalize
-from heed.text.numbers import is_known, localize
+from heed.text.numbers import localizer
 from heed.text.protected import Rules
 from heed.text.vocab import Vocab
 from heed.translate.arguments import require_flag, require_text
@@ -90,7 +91,8 @@ class Line:
 class LineReader:
     """Turns lines into the ids that a model reads.
 
-    `localize_numbers` and `keep_typos` apply to lines without their own setting.
+    `localize_numbers` and `keep_typos` apply to lines without their own setting. `directions` are
+    those of the model, where its languages do not imply them.
 
     Args:
         src_vocab: pieces of the source side.
@@ -129,6 +131,7 @@ class LineReader:
         self.tgt_vocab = tgt_vocab
         self.target_lang = target_lang
         self.target_langs = tuple(target_langs)
+        self.directions: Directions = ()
         self.max_source_tokens = max_source_tokens
         self.rules = Rules.default() if rules is None else rules
         self.localize_numbers = False
@@ -160,6 +163,10 @@ class LineReader:
                 f"This model translates into {', '.join(self.target_langs)}, not into {lang}."
             )
         return [self.src_vocab.language_id(lang)]
+
+    def source_into(self, target_lang: str) -> str:
+        """The language of the lines that are translated into `target_lang`; "" if not known."""
+        return implied_source(target_lang, self.source_lang, self.target_langs, self.directions)
 
     def src_ids(self, text: str, tag: list[int]) -> list[int]:
         """The ids of a whole source, however long."""
@@ -278,6 +285,7 @@ class LineReader:
             keep_typos=self.keep_typos if keep_typos is None else keep_typos,
             glossary=glossary,
             memories=self.memories,
+            source_lang=self.source_lang,
         )
 
     def _localizer(self, tag: list[int]) -> Callable[[str], str]:
@@ -288,17 +296,7 @@ class LineReader:
         """
         langs = {self.src_vocab.language_id(lang): lang for lang in self.target_langs}
         target = langs[tag[0]] if tag else self.target_lang
-        source = self.source_lang
-        if source == target and (others := [lang for lang in self.target_langs if lang != target]):
-            source = others[0]
-        for lang in (source, target):
-            if not is_known(lang):
-                name = f"{lang} writes them" if lang else "this model's languages write them"
-                raise ConfigError(
-                    "Numbers cannot be localized: heed does not know the number format of "
-                    f"{name}. Leave out localize_numbers (--localize-numbers)."
-                )
-        return lambda number: localize(number, source, target)
+        return localizer(self.source_into(target), target)
 
 
 def with_glossary(lines: Iterable[Line], glossary: Glossary | None) -> list[Line]:

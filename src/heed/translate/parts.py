@@ -150,6 +150,7 @@ class PartCutter:
         glossary: terms, which are never corrected.
         memories: translated pairs; the one most like a part guides its search, of equals that of
             the last.
+        source_lang: code of the language of the line; "" = unknown.
     """
 
     src_vocab: Vocab
@@ -161,6 +162,7 @@ class PartCutter:
     keep_typos: bool = False
     glossary: Glossary | None = None
     memories: Sequence[TranslationMemory] = ()
+    source_lang: str = ""
 
     @property
     def slots(self) -> tuple[Slots, Slots] | None:
@@ -378,7 +380,13 @@ class PartCutter:
 
     def _source(self, text: str, spans: list[Span], *, in_capitals: bool) -> Source:
         return make_source(
-            text, spans, self.rules, self.slots, self.write_number, in_capitals=in_capitals
+            text,
+            spans,
+            self.rules,
+            self.slots,
+            self.write_number,
+            in_capitals=in_capitals,
+            lang=self.source_lang,
         )
 
     def _stretches(self, text: str) -> list[list[int]]:

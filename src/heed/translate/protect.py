@@ -339,6 +339,7 @@ def _doomed(
     """
     wanted = Counter(span.text for span in source.spans)
     has_pairs = any(span.kind == "open" for span in source.spans)
+    spelled: Counter[str] = Counter()
     own = {place for atom, place in zip(tape.atoms, places, strict=True) if atom.span is not None}
     for found in find_spans(text, source.rules):
         if (found.start, found.end) in own:
@@ -351,7 +352,11 @@ def _doomed(
         words = [atom for atom in inside if atom.span is None and not atom.is_fixed]
         if not words:
             continue
-        is_copy = text[found.start : found.end] in wanted
+        copy = text[found.start : found.end]
+        is_copy = copy in wanted
+        if is_copy and spelled[copy] < source.spelled_numbers()[copy]:
+            spelled[copy] += 1  # not a copy: the source has a word for this number
+            continue
         if is_copy and len(words) == len(inside):
             return words, True
         if len(words) < len(inside):

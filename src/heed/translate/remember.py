@@ -8,7 +8,6 @@ from itertools import chain, count
 
 from heed.errors import UsageError
 from heed.text.capitals import in_small_letters
-from heed.text.languages import implied_target
 from heed.text.memory import TranslationMemory
 from heed.text.normalize import normalize
 from heed.text.protected import find_spans
@@ -79,18 +78,10 @@ def remember_file(
             "be a memory."
         )
     target = target_lang or translator.target_lang or next(iter(translator.reader.target_langs), "")
-    source = source_lang or _source_of(translator, target)
+    source = source_lang or translator.reader.source_into(target)
     part = ParallelFiles(files=(path,), source_lang=source, target_lang=target)
     pairs = ((pair.src, pair.tgt) for pair in read_part(part) if not pair.fault)
     return remember(translator, pairs, target_lang=target_lang)
-
-
-def _source_of(translator: Translator, target: str) -> str:
-    """The language that a translator reads when it translates into `target`; "" if unknown."""
-    own = translator.source_lang
-    if own != target:
-        return own
-    return implied_target(target, own, translator.reader.target_langs) or own
 
 
 def add_pairs(

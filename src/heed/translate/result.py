@@ -28,6 +28,20 @@ class Doubt:
     end: int | None = None
 
 
+def difference(kind: str, what: str, missing: Sequence[str], extra: Sequence[str]) -> Doubt:
+    """A doubt about what only one side has.
+
+    Args:
+        kind: of the doubt.
+        what: the things compared, with a capital: `Numbers`.
+        missing: those that only the source has.
+        extra: those that only the translation has; one of the two is not empty.
+    """
+    sides = ((missing, "only in the source"), (extra, "only in the translation"))
+    parts = [f"{', '.join(found)} {where}" for found, where in sides if found]
+    return Doubt(kind=kind, sentence=f"{what} differ: {'; '.join(parts)}.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
     """A pair of a translation memory that guided a search.

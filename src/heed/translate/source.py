@@ -4,12 +4,14 @@
 """
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import attrgetter
 
 from heed.decode.slots import Slot
+from heed.text.number_words import spelled_numbers
 from heed.text.protected import Kind, Rules, Span
 from heed.text.slots import Mark, Slots
 
@@ -66,6 +68,7 @@ class Source:
         spans: in order.
         rules: the rules that found them.
         in_capitals: the line was in capitals; `text` and `read` are in lower case.
+        lang: code of its language; "" = unknown.
     """
 
     text: str
@@ -73,6 +76,7 @@ class Source:
     spans: tuple[Kept, ...]
     rules: Rules
     in_capitals: bool = False
+    lang: str = ""
 
     @property
     def marks(self) -> list[Mark]:
@@ -88,6 +92,13 @@ class Source:
                 return True
             place = span.read[1]
         return any(map(str.isalpha, self.read[place:]))
+
+    def spelled_numbers(self) -> Counter[str]:
+        """How often the text outside the spans may spell each small number as a word."""
+        ends = [0, *(span.place[1] for span in self.spans)]
+        starts = [*(span.place[0] for span in self.spans), len(self.text)]
+        outside = [self.text[end:start] for end, start in zip(ends, starts, strict=True)]
+        return spelled_numbers(" ".join(outside), self.lang)
 
     def required(self, prefix: Sequence[int] = ()) -> list[Slot]:
         """The slots that a translation must hold.
@@ -139,6 +150,7 @@ def make_source(
     localize: Callable[[str], str] = str,
     *,
     in_capitals: bool = False,
+    lang: str = "",
 ) -> Source:
     """The source that a model reads for a text with protected spans.
 
@@ -149,6 +161,7 @@ def make_source(
         slots: of the source and the target vocabulary; None = the model has none.
         localize: a number → its form in the target language.
         in_capitals: the line was in capitals, and `text` is in lower case.
+        lang: code of its language; "" = unknown.
     """
     kept = _nested(text, spans, localize)
     if slots is not None:
@@ -162,6 +175,7 @@ def make_source(
         spans=tuple(replace(span, read=place) for span, place in spans_read),
         rules=rules,
         in_capitals=in_capitals,
+        lang=lang,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from heed.decode.ensemble import Ensemble
 from heed.errors import ConfigError, UsageError
-from heed.text.languages import source_languages
+from heed.text.languages import Directions, known_directions, source_languages
 from heed.translate.lines import MAX_SOURCE_TOKENS
 from heed.translate.twin import Opened, open_with_twin
 
@@ -66,7 +66,7 @@ def _require_equal(
         a and b and {*a} != {*b} for a, b in zip(there, here, strict=True)
     ):
         raise ConfigError(
-            f"{folder} translates {_spelled(*here)}, but {first_folder} {_spelled(*there)}. "
+            f"{folder} translates {_spelled(other)}, but {first_folder} {_spelled(first)}. "
             "Models that translate together need the same languages."
         )
     pairs = [(each.bundle.src_vocab.hash, each.bundle.tgt_vocab.hash) for each in (first, other)]
@@ -77,12 +77,17 @@ def _require_equal(
         )
 
 
-def _directions(opened: Opened) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The languages that a model reads, and those that it writes; empty if unknown."""
+def _directions(opened: Opened) -> tuple[tuple[str, ...], tuple[str, ...], Directions]:
+    """The languages that a model reads, those that it writes, and how; empty if unknown."""
     bundle = opened.bundle
     target_langs = bundle.target_langs or ((bundle.target_lang,) if bundle.target_lang else ())
-    return source_languages(bundle.source_lang, bundle.target_langs), target_langs
+    sources = source_languages(bundle.source_lang, bundle.target_langs, bundle.directions)
+    languages = bundle.source_lang, bundle.target_lang, bundle.target_langs
+    return sources, target_langs, known_directions(*languages, bundle.directions)
 
 
-def _spelled(source_langs: tuple[str, ...], target_langs: tuple[str, ...]) -> str:
+def _spelled(opened: Opened) -> str:
+    source_langs, target_langs, known = _directions(opened)
+    if opened.bundle.directions:
+        return " and ".join(f"from {source} to {target}" for source, target in known)
     return f"from {' or '.join(source_langs) or '?'} to {' or '.join(target_langs) or '?'}"

@@ -6,6 +6,7 @@ interprets the numbers.
 """
 
 import json
+import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
@@ -18,6 +19,7 @@ from heed.errors import FormatError, UsageError
 from heed.model.interface import Floats
 from heed.model.stages import BOTH
 from heed.translate import notebook
+from heed.translate.result import Match
 from heed.translate.stepwise import Rows
 
 FORMAT = "heed trace 1"
@@ -149,6 +151,8 @@ class Trace(NamedTensors):
         labels: of a classifier, the probability of each label.
         n_src_padding: how many of the last `source_tokens` are padding, in a batch.
         n_tgt_padding: how many of the last `target_tokens` are, and of `expected_tokens`.
+        match: the remembered pair that guided the search for the translation; None = no pair did,
+            or the translation was given. The tensors are those of the model alone.
     """
 
     source: str
@@ -165,6 +169,7 @@ class Trace(NamedTensors):
     labels: dict[str, float] = field(default_factory=dict)
     n_src_padding: int = 0
     n_tgt_padding: int = 0
+    match: Match | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -193,6 +198,11 @@ class Trace(NamedTensors):
             raise UsageError(f"step must be below {len(self.target_tokens)}, but is {step}.")
         n_rows = key.shape[1] - len(self.target_tokens) + step + 1
         return key[:, :n_rows], self[value][:, :n_rows]
+
+    def __repr__(self) -> str:
+        lengths = f"{len(self.source_tokens)} source and {len(self.target_tokens)} target tokens"
+        texts = f"{reprlib.repr(self.source)} → {reprlib.repr(self.translation)}"
+        return f"<Trace {texts}: {lengths}, {len(self)} tensors>"
 
     def _repr_html_(self) -> str:
         head = f"{notebook.isolated(self.source)} → {notebook.isolated(self.translation)}"
@@ -255,6 +265,12 @@ class BatchTrace(NamedTensors):
 
     sentences: list[Trace]
 
+    def __repr__(self) -> str:
+        widest = self.sentences[0]
+        n_src, n_tgt = len(widest.source_tokens), len(widest.target_tokens)
+        lengths = f"{n_src} source and {n_tgt} target tokens with padding"
+        return f"<BatchTrace of {len(self.sentences)} sentences: {lengths}, {len(self)} tensors>"
+
     def _repr_html_(self) -> str:
         pairs = [(each.source, each.translation) for each in self.sentences]
         summary = f"{len(self.nodes)} tensors of {len(pairs)} sentences"
@@ -301,8 +317,9 @@ def _texts_of(trace: Trace) -> dict[str, Any]:
     others = ["nodes", "tensors", "steps", "rows"]
     if not (trace.n_src_padding or trace.n_tgt_padding):
         others += ["n_src_padding", "n_tgt_padding"]
-    names = (each.name for each in fields(trace) if each.name not in others)
-    return {name: getattr(trace, name) for name in names}
+    names = (each.name for each in fields(trace) if each.name not in [*others, "match"])
+    match = {} if trace.match is None else {"match": asdict(trace.match)}
+    return {name: getattr(trace, name) for name in names} | match
 
 
 def _write(
@@ -345,6 +362,7 @@ def _trace(found: Mapping[str, Floats], about: dict[str, Any]) -> Trace:
             steps.setdefault(int(step.removeprefix("step-")), {})[rest] = tensor
         else:
             tensors[name] = tensor
+    about = _with_match(about)
     nodes = [_node(values) for values in about.pop("nodes")]
     rows = [Rows(**values) for values in about.pop("rows")]
     # A file has its tensors in alphabetical order.
@@ -361,7 +379,16 @@ def _trace(found: Mapping[str, Floats], about: dict[str, Any]) -> Trace:
 def _batch(found: Mapping[str, Floats], about: dict[str, Any]) -> BatchTrace:
     """A trace of several sentences of the tensors and the description in a file."""
     nodes = [_node(values) for values in about["nodes"]]
-    return batch_of(about["sentences"], nodes, {node.name: found[node.name] for node in nodes})
+    return batch_of(
+        [*map(_with_match, about["sentences"])],
+        nodes,
+        {node.name: found[node.name] for node in nodes},
+    )
+
+
+def _with_match(about: dict[str, Any]) -> dict[str, Any]:
+    """The description of a trace, with its remembered pair, if it has one, read from JSON."""
+    return about | ({"match": Match(**about["match"])} if "match" in about else {})
 
 
 def _node(values: dict[str, Any]) -> Node:

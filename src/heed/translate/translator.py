@@ -21,7 +21,7 @@ from heed.translate.continuing import continued, next_tokens
 from heed.translate.doubts.judge import Judge, judge_of
 from heed.translate.given import given_scores, given_translations
 from heed.translate.glossary.glossary import Glossary
-from heed.translate.inspect import aligned, heads_of
+from heed.translate.inspect import aligned, heads_of, summary
 from heed.translate.lines import (
     MAX_SOURCE_TOKENS,
     Line,
@@ -92,7 +92,7 @@ def load(
     ways: Any = {"device": device, "dtype": dtype, "threads": threads, "runtime": runtime}
     found = open_together(folder, task="translate", use_shortlist=shortlist, **ways)
     bundle = found.bundle
-    return Translator(
+    translator = Translator(
         found.model,
         bundle.src_vocab,
         bundle.tgt_vocab,
@@ -108,6 +108,8 @@ def load(
         rules=rules_of(protect),
         memories=[bundle.memory] if memory and bundle.memory else (),
     )
+    translator.reader.directions = bundle.directions
+    return translator
 
 
 class Translator:
@@ -120,8 +122,7 @@ class Translator:
         options: default decoding options.
         source_lang: language code of the input.
         target_lang: default language code of the output.
-        target_langs: all target languages of a model that has several; the source then begins
-            with a piece that names the one wanted.
+        target_langs: all target languages of a model with several; a tag in the source names one.
         max_source_tokens: a longer line is cut at sentence ends and translated in parts.
         batch_tokens: source positions times beam computed at once; None = by the model's device.
         batch_lines: at most this many lines at once; None = no such limit.
@@ -154,8 +155,7 @@ class Translator:
         rules: Rules | None = None,
         memories: Sequence[TranslationMemory] = (),
     ) -> None:
-        self.model = model
-        self.judge = judge or Judge(None, src_vocab, tgt_vocab)
+        self.model, self.judge = model, judge or Judge(None, src_vocab, tgt_vocab)
         self.searches_again = self.judge.judgment is not None
         self.reranker = reranker_of(lexicon, src_vocab, tgt_vocab)
         self.twin, self.alignment_heads = twin, alignment_heads
@@ -174,6 +174,9 @@ class Translator:
             length_limit=model.length_limit,
             memories=memories,
         )
+
+    def __repr__(self) -> str:
+        return summary(self.reader)
 
     @overload
     def __call__(self, text: str, *, target_lang: str | None = ..., **options: Any) -> str: ...
@@ -316,9 +319,8 @@ class Translator:
             DataError: the two have unequal lengths.
             UsageError: they are not lists of strings.
         """
-        src, tgt = pairs_of(src, tgt)
         tag, limits = self.reader.tag(target_lang), (self.batch_tokens, self.batch_lines)
-        return given_scores(self.model, self.reader, (src, tgt), tag, limits)
+        return given_scores(self.model, self.reader, pairs_of(src, tgt), tag, limits)
 
     def judged(
         self, src: Sequence[str], tgt: Sequence[str], *, target_lang: str | None = None
@@ -358,9 +360,8 @@ class Translator:
             DataError: the source or the prefix is too long to be read at once.
             UsageError: an argument is of a wrong type or out of range.
         """
-        return next_tokens(
-            self.model, self.reader, src, prefix, k, tag=self.reader.tag(target_lang)
-        )
+        tag = self.reader.tag(target_lang)
+        return next_tokens(self.model, self.reader, src, prefix, k, tag=tag)
 
     def continuations(
         self,
@@ -427,8 +428,7 @@ class Translator:
             required(self.reader, read_whole(self.reader, src, tag), tag, "translation")
             tgt = self(src, target_lang=target_lang)
         pair = required(self.reader, read_pair(self.reader, src, tgt, tag), tag, "translation")
-        chosen = heads_of(layer, heads, self.alignment_heads)
-        return aligned(self.model, self.reader, pair, chosen)
+        return aligned(self.model, self.reader, pair, heads_of(layer, heads, self.alignment_heads))
 
     @overload
     def trace(self, src: str, tgt: str | None = None, **options: Any) -> "Trace": ...

@@ -24,7 +24,7 @@ from heed.text.extend import control_id
 from heed.train.epochs import back_translation as backtranslate
 from heed.train.epochs.back_translation import JoinedPairs, MonoPairs
 from heed.train.recipe.folder import BACK_FILE, FACTS_FILE
-from heed.translate.translator import load
+from heed.translate.translator import Translator, load
 
 Run = Callable[..., Any]
 Fork = Callable[..., int]
@@ -155,6 +155,33 @@ def test_ended_between_translations_and_their_facts_or_just_after_equals_undistu
     assert digest(out) == digest(tmp_path / "whole")
     notes = [e for e in read_json_lines(out / "metrics.jsonl") if e["kind"] == "note"]
     assert sum("sentences translated back" in note["text"] for note in notes) == 1
+
+
+def test_a_request_to_stop_ends_back_translation_between_its_portions(
+    small_run: Run, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run: dict[str, Any] = {"corpus": corpus, "settings": SETTINGS, **STEPS}
+    monkeypatch.setattr(backtranslate, "PORTION", 3)
+    small_run(tmp_path / "whole", **run)
+    out, portions = tmp_path / "parts", []
+    translate = Translator.__call__
+
+    def counted(self: Translator, texts: list[str], **options: Any) -> Any:
+        if "beam_size" in options:
+            portions.append(len(texts))
+        return translate(self, texts, **options)
+
+    monkeypatch.setattr(Translator, "__call__", counted)
+    outcome, events = small_run(out, **run, stop_if=lambda: len(portions) == 2)
+    assert (outcome.is_finished, len(portions)) == (False, 2)
+    n_steps = sum(event["kind"] == "step" for event in events)
+    assert n_steps == outcome.progress.step  # none after the request
+    saved = [event["step"] for event in events if event["kind"] == "checkpoint"]
+    assert saved[-1] == n_steps
+    assert not (out / "data" / BACK_FILE).exists()
+    assert not (out / "data" / FACTS_FILE).exists()
+    small_run(out, **run)
+    assert digest(out) == digest(tmp_path / "whole")
 
 
 @pytest.mark.slow

@@ -131,6 +131,7 @@ def test_a_child_of_one_direction_can_learn_the_other(
     grandchild = tmp_path / "grandchild"
     small_run(grandchild, parent=str(out), max_steps=2)  # tags stay
     assert load_bundle(grandchild).target_langs == ("xx", "de")
+    assert load_bundle(grandchild).directions == (), "those of its parent, which are both"
     assert load_bundle(grandchild).src_vocab.hash == load_bundle(out).src_vocab.hash
 
 

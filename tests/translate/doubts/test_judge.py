@@ -184,6 +184,13 @@ def test_the_second_search_differs_by_what_was_wrong() -> None:
     assert not needs_help(doubtful("a", "numbers"))
 
 
+@pytest.mark.parametrize(("first", "second"), [(0, 3), (5, 3), (4, 3), (3, 2), (2, 1), (1, 1)])
+def test_a_second_search_because_of_a_loop_blocks_shorter_ngrams(first: int, second: int) -> None:
+    options = DecodeOptions(beam_size=5, n_best=5, no_repeat_ngram_size=first)
+    found = other_options(doubtful("a", "loop"), options)
+    assert found.no_repeat_ngram_size == second
+
+
 def test_a_source_is_cut_behind_the_clause_nearest_to_its_middle() -> None:
     words = [
         "one",

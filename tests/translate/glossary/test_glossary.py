@@ -28,6 +28,8 @@ def test_tab_and_comma_separated_entries_are_read() -> None:
     assert read("\ufeffa\tb\n\n c d \t e \tnote\r\n").entries == {"a": "b", "c d": "e"}
     assert read('"a, b",c\n"d ""e""",f\n', "csv").entries == {"a, b": "c", 'd "e"': "f"}
     assert read('a, b;c\n"d; e";1,5\n', "csv").entries == {"a, b": "c", "d; e": "1,5"}
+    assert read("sep=;\r\na, b;c\r\nd,e;f\r\n", "csv").entries == {"a, b": "c", "d,e": "f"}
+    assert read('"sep=|"\na, b|c\n', "csv").entries == {"a, b": "c"}
 
 
 def test_forms_kept_terms_forbidden_words_and_case_rules_are_read() -> None:
@@ -55,6 +57,7 @@ def test_forms_kept_terms_forbidden_words_and_case_rules_are_read() -> None:
     [
         ("a\tb\nc\n", "tsv", "Line 2 of the glossary must have a source term, a tab .* but is 'c'"),
         ("a|b\n", "csv", "Line 1 of the glossary must have a source term, a comma and a target"),
+        ("sep=;\na;b\nc\n", "csv", "Line 3 of the glossary must have a source term"),
         ('a,b\n"c\n', "csv", "Line 2 of the glossary is not valid CSV: unexpected end of data"),
         ("a\tb\n\na \tc", "tsv", "Line 3 of the glossary repeats the source term 'a' of line 1"),
         ("\tb", "tsv", "The source term in line 1 of the glossary must hold a letter or a digit"),
@@ -174,6 +177,21 @@ def test_a_case_rule_decides_what_is_found() -> None:
 def test_a_kept_term_stays_as_it_is_written() -> None:
     (one,) = read("ikea\t=").occurrences("at IKEA")
     assert one.targets == ("IKEA",)
+
+
+def test_a_glossary_over_another_hides_its_terms() -> None:
+    own = read("house\tBau\nUS\tuns\tcase\ngarden gate\tPforte\n\t!Tor\n")
+    other = read("House\tHaus\tcase\nUS\tUSA\nus\tuns beide\tcase\ngarden\tGarten\n\t!Bau|!Laube\n")
+    both = own.over(other)
+    text = "House, house, US, us, garden gate, garden"
+    found = [one.target for one in both.occurrences(text)]
+    assert found == ["Bau", "Bau", "uns", "uns beide", "Pforte", "Garten"]
+    assert both.banned == ("Tor", "Laube")
+    assert len(both) == len(both.terms) + 2 == 8 and both.digest != other.over(own).digest
+    assert [
+        one.target for one in Glossary.of({"gate": "Tor"}).over(both).occurrences(text)
+    ] == found
+    assert not Glossary.empty().over(Glossary.empty()) and Glossary.empty().over(other)
 
 
 def test_terms_do_not_touch_what_is_taken() -> None:

@@ -8,7 +8,7 @@ Back-Translation": a tag in front of the source marks machine-made text.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from heed.train.recipe.folder import BACK_FILE, FACTS_FILE
 from heed.train.recipe.recipe import Recipe
 from heed.train.recipe.snapshot import make_translator
 from heed.train.step.averages import using_weights
+from heed.train.step.control import Paused
 from heed.train.step.events import Report
 from heed.train.step.trainer import EpochPairs, Trainer
 from heed.translate.translator import Translator
@@ -77,12 +78,20 @@ class MonoPairs:
         recipe: the amounts.
         out: the run folder.
         report: gets an event of what was made.
+        should_stop: called before each portion of sentences; True ends the call with `Paused`.
     """
 
     def __init__(
-        self, trainer: Trainer, data: Prepared, recipe: Recipe, out: Path, report: Report
+        self,
+        trainer: Trainer,
+        data: Prepared,
+        recipe: Recipe,
+        out: Path,
+        report: Report,
+        should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.trainer, self.data, self.recipe, self.report = trainer, data, recipe, report
+        self.should_stop = should_stop
         self.folder = out / DATA
         tag = control_id(data.src_vocab, BACK_TRANSLATED)
         assert tag is not None, "a vocabulary for monolingual text has this tag"
@@ -91,7 +100,12 @@ class MonoPairs:
         self._latest: tuple[int, EpochPairs] | None = None
 
     def __call__(self, epoch: int) -> EpochPairs:
-        """The pairs of an epoch; may back-translate first."""
+        """The pairs of an epoch; may back-translate first.
+
+        Raises:
+            Paused: a request to stop came in the meantime. What was translated is discarded, and
+                the same call starts over.
+        """
         if self._latest is None or self._latest[0] != epoch:
             parts = [self._corpus(epoch), *self._denoised(epoch), *self._translated(epoch)]
             self._latest = epoch, JoinedPairs(parts)
@@ -118,10 +132,15 @@ class MonoPairs:
         is_due = progress.batch == 0 and self.trainer.share >= config.back_translate_at
         if config.back_translate and is_due and not path.exists():
             group.wait()  # until every process has found that there are none
-            whole = self.trainer.whole()
+            whole, is_paused = self.trainer.whole(), False
             if group.is_leader:
-                self._translate_back(whole, epoch)
+                try:
+                    self._translate_back(whole, epoch)
+                except Paused:
+                    is_paused = True
             group.wait()
+            if group.any(is_paused):
+                raise Paused
         facts = parse_json(read_bytes(path), path) if path.exists() else {"from_epoch": epoch + 1}
         # Pairs made by a killed run for a later epoch are used from that epoch on.
         if facts["from_epoch"] > epoch:
@@ -177,6 +196,8 @@ class MonoPairs:
         for start in range(0, len(numbers), PORTION):
             if time.monotonic() >= until_s:
                 return
+            if self.should_stop():
+                raise Paused
             ids = (store.tgt(int(number)).tolist() for number in numbers[start : start + PORTION])
             texts = [data.src_vocab.decode(row) for row in ids]
             found = translator(texts, target_lang=other, beam_size=1)

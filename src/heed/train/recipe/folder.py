@@ -3,7 +3,8 @@
 `run/run.py` says what the files hold.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,9 +13,9 @@ from heed.bundle.find import CHECKPOINTS, MODEL_FILES
 from heed.data.lines import STDIN
 from heed.data.prepared import DATA, REPORT_FILE
 from heed.data.prepared import OWN_FILES as DATA_FILES
-from heed.disk.files import LOCK, parse_json, read_bytes
-from heed.disk.folders import MANIFEST, PENDING, is_temporary
-from heed.errors import FormatError, RunError, UsageError
+from heed.disk.files import LOCK, is_locked, parse_json, read_bytes
+from heed.disk.folders import MANIFEST, PENDING, is_temporary, remove_directory
+from heed.errors import ConfigError, DataError, FormatError, RunError, UsageError
 from heed.train.recipe.files import ASKED_FILE, RECIPE_FILE, RESOLVED_FILE
 from heed.train.recipe.recipe import Recipe
 from heed.train.step.control import CONTROL_FILE
@@ -55,6 +56,33 @@ def require_run_folder(out: Path) -> None:
     """
     if not _is_run(out):
         require_unused(out, "a run of heed to continue")
+
+
+@contextmanager
+def discard_if_not_begun(out: Path) -> Iterator[None]:
+    """Remove the run folder if a fault of the corpus or of a setting ends the call before training.
+
+    Only a folder that did not exist before is removed, with the parents that were made for it.
+
+    Args:
+        out: the run folder.
+    """
+    made = [path for path in (out, *out.parents) if not path.exists()]
+    try:
+        yield
+    except (ConfigError, DataError):
+        if out in made and out.is_dir() and not is_locked(out) and not _has_begun(out):
+            # Another process may use a parent by now.
+            with suppress(OSError, RunError):
+                remove_directory(out)
+                for path in made[1:]:
+                    path.rmdir()
+        raise
+
+
+def _has_begun(out: Path) -> bool:
+    """Whether training may have begun: there is a recipe of the run or of a teacher."""
+    return next(out.rglob(RECIPE_FILE), None) is not None
 
 
 def require_unused(out: Path, other: str) -> None:

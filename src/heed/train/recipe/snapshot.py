@@ -32,6 +32,7 @@ def make_bundle(trainer: Trainer, recipe: Recipe, data: Prepared) -> Bundle:
         source_lang=data.source_lang,
         target_lang=data.target_lang,
         target_langs=data.target_langs,
+        directions=data.directions,
         decoding=decoding_to_store(data, recipe),
         task=recipe.task,
         labels=data.labels,

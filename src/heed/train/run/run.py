@@ -180,7 +180,7 @@ def _train(
         report({"kind": "note", "text": note, "step": trainer.progress.step})
     report(_start_event(trainer, recipe, data))
     if data.mono:
-        trainer.pairs = MonoPairs(trainer, data, recipe, out, report)
+        trainer.pairs = MonoPairs(trainer, data, recipe, out, report, should_stop)
     is_finished = trainer.progress.is_finished or train(
         trainer,
         keeper=RunKeeper(out=out, recipe=recipe, data=data, report=report),

@@ -27,6 +27,7 @@ from heed.errors import ConfigError, RunError
 from heed.model.config import AnyConfig, ModelConfig
 from heed.model.families import plan, stored_shapes
 from heed.text.extend import kind_of, new_spellings
+from heed.text.languages import Directions, known_directions
 from heed.text.vocab import TokenizerConfig, Vocab
 from heed.train.recipe.asked import Asked, TaskName
 from heed.train.recipe.choose import BY_TASK, FAMILIES_OF_TASK, choose_rates
@@ -71,6 +72,18 @@ class Parent:
     def is_joint(self) -> bool:
         """Whether one vocabulary serves both sides."""
         return self.bundle.src_vocab is self.bundle.tgt_vocab
+
+    def directions(self, data: Prepared) -> Directions:
+        """The directions of a run from this model; none if they are not all known.
+
+        With tags it keeps the model's directions beside those of the corpus.
+        """
+        own = self.bundle
+        if own.task != "translate" or not own.target_langs:
+            return data.learned
+        languages = own.source_lang, own.target_lang, own.target_langs
+        before = known_directions(*languages, own.directions)
+        return (*before, *data.learned) if before and data.learned else ()
 
     def tokenizer(self, config: TokenizerConfig) -> TokenizerConfig:
         """The model's settings, except those that `config` may change."""

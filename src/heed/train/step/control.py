@@ -25,6 +25,10 @@ class Request(IntEnum):
     STOP = 2
 
 
+class Paused(Exception):
+    """Raised between two steps, by long preparations of an epoch, after a request to stop."""
+
+
 def ask(run: Path, request: Request) -> None:
     """Leave a request for the process that trains in a run folder.
 

@@ -13,7 +13,7 @@ from typing import Any
 from heed.data.batch import Batch, Indices, ahead, pad_share, plan_epoch
 from heed.machine.memory import spare_memory
 from heed.train.parallel.shard import rows_of
-from heed.train.step.control import Request
+from heed.train.step.control import Paused, Request
 from heed.train.step.events import Report
 from heed.train.step.fit_memory import (
     PEAK,
@@ -55,6 +55,8 @@ def train(
     _begin(trainer, keeper, validate, report)
     request: int = Request.NONE
     while not progress.is_finished:
+        if _paused_before_epoch(trainer, keeper, report, saved[0]):
+            return False
         for batches in ahead(partial(_batches, trainer), _rest_of_epoch(trainer, report)):
             before_step()
             began_at = time.monotonic()
@@ -104,6 +106,20 @@ def _begin(trainer: Trainer, keeper: Keeper, validate: Validate, report: Report)
         _validate(trainer, keeper, validate, report)
         _save(trainer, keeper)
     trainer.began_s, trainer.began_step = trainer.clock_s, progress.step
+
+
+def _paused_before_epoch(trainer: Trainer, keeper: Keeper, report: Report, saved_step: int) -> bool:
+    """Prepare the pairs of an epoch; after a request to stop, save instead and return True."""
+    progress = trainer.progress
+    try:
+        trainer.pairs(progress.epoch)
+    except Paused:
+        if progress.step > saved_step:
+            if not is_sound(trainer.model, progress):
+                report(roll_back(progress, lambda: keeper.restore(trainer)))
+            _save(trainer, keeper)
+        return True
+    return False
 
 
 def _is_save_due(trainer: Trainer, saved_step: int, saved_s: float) -> bool:

@@ -70,7 +70,9 @@ def _other_options(options: DecodeOptions, *, is_loop: bool) -> DecodeOptions:
     )
     if is_loop:
         size = options.no_repeat_ngram_size
-        return replace(changed, no_repeat_ngram_size=min(size, NO_REPEAT) if size else NO_REPEAT)
+        # A loop of shorter n-grams got past the limit of the first search.
+        shorter = max(1, min(size - 1, NO_REPEAT)) if size else NO_REPEAT
+        return replace(changed, no_repeat_ngram_size=shorter)
     if options.length_formula == "none":  # whatever the penalty is
         return replace(changed, length_formula="gnmt", length_penalty=LONGER)
     longer = min(MAX_PENALTY, options.length_penalty + LONGER)

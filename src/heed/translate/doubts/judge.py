@@ -23,7 +23,7 @@ from heed.translate.doubts.scripts import is_in_foreign_script, is_untranslated
 from heed.translate.doubts.spelling import spelled, unknown_characters
 from heed.translate.doubts.unseen import is_of_unseen_words
 from heed.translate.doubts.words import N_VALUES, Words
-from heed.translate.result import Doubt, Translation
+from heed.translate.result import Doubt, Translation, difference
 from heed.translate.words import piece_spans
 
 REMARKS = frozenset({"split", "low_probability", "repaired", "span_repeated", "read_as"})
@@ -159,7 +159,7 @@ class Judge:
         yield from _lengths(found, has_loop=bool(loops))
         missing, extra = different_numbers(source, text, *self.languages)
         if missing or extra:
-            yield Doubt(kind="numbers", sentence=_numbers_differ(missing, extra))
+            yield difference("numbers", "Numbers", missing, extra)
         fields, theirs = fields_in_turn(source), fields_in_turn(text)
         if fields != theirs and sorted(fields) == sorted(theirs):
             sentence = (
@@ -296,12 +296,3 @@ def _learned_doubt(kind: str, found: Translation, measured: Measured, row: int) 
             kind=kind, sentence=f"{sentence}: {found.text[start:end]}", start=start, end=end
         )
     return Doubt(kind=kind, sentence=sentence)
-
-
-def _numbers_differ(missing: Sequence[str], extra: Sequence[str]) -> str:
-    parts = []
-    if missing:
-        parts.append(f"{', '.join(missing)} only in the source")
-    if extra:
-        parts.append(f"{', '.join(extra)} only in the translation")
-    return f"Numbers differ: {'; '.join(parts)}."

@@ -4,30 +4,12 @@ import re
 import unicodedata
 from collections import Counter
 
+from heed.text.number_words import WORDS
+
 _NUMBER = re.compile(r"\d+(?:[.,:’'\u00a0\u202f\u066b\u066c]\d+)*")
 _DIGIT = re.compile(r"\d")
 _SPELLED = 12
 """Numbers up to this one are often written as words."""
-
-WORDS: dict[str, dict[str, str]] = {
-    language: {
-        word: value
-        for value, words in zip(
-            ("2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"), row.split(), strict=True
-        )
-        for word in words.split("/")
-    }
-    for language, row in {
-        "en": "two/both/couple/pair three four five six seven eight nine ten eleven twelve",
-        "de": "zwei/beide/beiden/paar/zweier drei/dreier vier fünf sechs sieben acht neun zehn "
-        "elf zwölf",
-        "fr": "deux trois quatre cinq six sept huit neuf dix onze douze",
-        "es": "dos/ambos/ambas tres cuatro cinco seis siete ocho nueve diez once doce",
-        "it": "due tre quattro cinque sei sette otto nove dieci undici dodici",
-        "nl": "twee/beide drie vier vijf zes zeven acht negen tien elf twaalf",
-    }.items()
-}
-"""Number words by language: word → digits. Other languages are compared by their digits alone."""
 
 
 def different_numbers(

@@ -4,7 +4,8 @@ import hashlib
 import os
 import reprlib
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -68,7 +69,7 @@ class Glossary:
     """
 
     def __init__(self, rows: Iterable[Row]) -> None:
-        self.terms: dict[str, Term] = {}
+        self.terms: MutableMapping[str, Term] = {}
         self.banned: tuple[str, ...] = ()
         self.remarks: list[str] = []
         lines: dict[str, int] = {}
@@ -189,6 +190,21 @@ class Glossary:
         found.terms, found.banned, found.remarks = {}, (), []
         return found
 
+    def over(self, other: "Glossary") -> "Glossary":
+        """Both glossaries, in which a term of this one hides the same term of the other.
+
+        A term that is found in any case hides all that differ from it in case only. The time does
+        not depend on the size of the other glossary.
+        """
+        asked = {target for term in self.terms.values() for target in term.targets}
+        found = Glossary.empty()
+        found.terms = ChainMap({**self.terms}, other.terms)
+        allowed = (each for each in other.banned if each not in asked)
+        found.banned = tuple(dict.fromkeys((*self.banned, *allowed)))
+        found.digest = hashlib.sha256(f"{self.digest}\n{other.digest}".encode()).hexdigest()
+        found._sources = self._sources.over(other._sources, _joined)
+        return found
+
     @property
     def entries(self) -> dict[str, str]:
         """The target of each source term, as in a file."""
@@ -205,6 +221,9 @@ class Glossary:
 
     def __len__(self) -> int:
         return len(self.terms) + len(self.banned)
+
+    def __bool__(self) -> bool:
+        return bool(self.terms or self.banned)  # the length of joined glossaries takes long
 
     @cached_property
     def _sources(self) -> Matcher[Term]:
@@ -224,6 +243,14 @@ class Glossary:
         """
         found = (_occurrence(text, match) for match in self._sources.find(text, taken))
         return [one for one in found if one is not None]
+
+
+def _joined(own: list[Term], others: list[Term]) -> list[Term]:
+    """The terms of two glossaries for the same words."""
+    if any(term.case == "any" for term in own):
+        return own
+    sources = {term.source for term in own}
+    return [*own, *(term for term in others if term.source not in sources)]
 
 
 def _occurrence(text: str, match: Match[Term]) -> Occurrence | None:

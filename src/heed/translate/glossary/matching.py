@@ -5,7 +5,9 @@ automaton of a library, which also finds parts of words, and no more memory; `do
 figures.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Generic, TypeVar
@@ -43,14 +45,40 @@ class Matcher(Generic[Entry]):
     """
 
     def __init__(self, entries: Iterable[tuple[str, Entry]]) -> None:
-        self._by_words: dict[str, list[Entry]] = {}
+        self._by_words: MutableMapping[str, list[Entry]] = {}
         lengths: dict[str, set[int]] = {}
         for text, entry in entries:
             words = folded_words(text)
             if words:
                 self._by_words.setdefault(" ".join(words), []).append(entry)
                 lengths.setdefault(words[0], set()).add(len(words))
-        self._lengths = {word: sorted(found, reverse=True) for word, found in lengths.items()}
+        self._lengths: MutableMapping[str, list[int]] = {
+            word: sorted(found, reverse=True) for word, found in lengths.items()
+        }
+
+    def over(
+        self,
+        other: "Matcher[Entry]",
+        join: Callable[[list[Entry], list[Entry]], list[Entry]],
+    ) -> "Matcher[Entry]":
+        """A matcher of the entries of both. The time does not depend on the size of the other.
+
+        Args:
+            other: of further entries.
+            join: the entries for the same words, from those of this matcher and of the other.
+        """
+        by_words = {
+            words: join(entries, other._by_words.get(words, []))
+            for words, entries in self._by_words.items()
+        }
+        lengths = {
+            word: sorted({*own, *other._lengths.get(word, ())}, reverse=True)
+            for word, own in self._lengths.items()
+        }
+        found = copy(self)
+        found._by_words = ChainMap(by_words, other._by_words)
+        found._lengths = ChainMap(lengths, other._lengths)
+        return found
 
     def find(self, text: str, taken: Sequence[Span] = ()) -> list[Match[Entry]]:
         """The entries in a text, without overlap, in order.

@@ -4,11 +4,12 @@ import csv
 import io
 import reprlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from heed.disk.files import read_bytes
 from heed.errors import DataError, UsageError
-from heed.text.delimiters import N_FIRST, csv_delimiter
+from heed.text.delimiters import N_FIRST, table_delimiter
 from heed.text.normalize import BLANKS
 
 FORMATS = ("tsv", "csv")
@@ -66,10 +67,11 @@ def _tsv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _csv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    delimiter = csv_delimiter(text.splitlines()[:N_FIRST])
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    delimiter, n_before = table_delimiter(text.splitlines()[:N_FIRST])
+    lines = islice(io.StringIO(text, newline=""), n_before, None)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
-        line = reader.line_num + 1
+        line = n_before + reader.line_num + 1
         try:
             columns = next(reader, None)
         except csv.Error as error:
