@@ -68,6 +68,19 @@ def test_both_directions_need_one_vocabulary(small_run: Run, tmp_path: Path) -> 
         small_run(tmp_path / "run", settings=settings)
 
 
+def test_each_direction_writes_no_pieces_of_the_other_unless_a_parent_may_have(
+    small_run: Run, tmp_path: Path
+) -> None:
+    small_run(tmp_path / "run", settings=BOTH)
+    vocab = load_bundle(tmp_path / "run").tgt_vocab
+    to_german, to_reversed = (set(vocab.foreign[vocab.language_id(lang)]) for lang in ("de", "xx"))
+    assert to_german and to_reversed and not to_german & to_reversed
+    assert to_reversed & {*vocab.encode("ein hund")}
+    both = {"data": {"both_directions": True}}
+    small_run(tmp_path / "child", settings=both, parent=str(tmp_path / "run"))
+    assert load_bundle(tmp_path / "child").tgt_vocab.foreign == {}
+
+
 def test_doubts_are_learned_from_the_pairs_of_both_directions(
     small_run: Run, tmp_path: Path
 ) -> None:

@@ -432,4 +432,4 @@ def test_inspect_shows_a_language_model(trained: Path, call: Call, tmp_path: Pat
     wanted = ["--trace", str(tmp_path / "t.safetensors"), "--every-step"]
     code, _, error = call("inspect", "-m", str(trained), "the cat ", *wanted)
     assert code == 2
-    assert "--every-step and --beam-size are for translators" in error
+    assert "--every-step, --beam-size and --no-memory are for translators" in error

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from heed.data.corpus import Corpus
     from heed.train.recipe.asked import Asked
     from heed.train.run.run import Outcome
+    from heed.train.step.events import Report
 
 EXAMPLES = """
 heed train --src train.en --tgt train.de --out run/
@@ -211,10 +212,10 @@ def train(
         corpus = corpus_from(texts, files, say=session.say)
     if not out:
         raise UsageError("Missing --out: where to write the model, e.g. --out run/")
-    if task == "translate" and (unnamed := unnamed_languages(corpus, Path(out))):
-        session.say(unnamed)
+    unnamed = unnamed_languages(corpus, Path(out)) if task == "translate" else ""
+    ways: dict[str, Any] = {"at_end": choose_heads, "remark": unnamed}
     with _shown(session, out, dashboard):
-        outcome, stop_signal = start(session, asked, corpus, out, tensorboard, at_end=choose_heads)
+        outcome, stop_signal = start(session, asked, corpus, out, tensorboard, **ways)
         finish(session, outcome, out, stop_signal)
 
 
@@ -288,6 +289,17 @@ def _shown(session: Session, out: str, port: int | None) -> AbstractContextManag
     return dashboard(out, port, session.say)
 
 
+def _once(text: str, say: Callable[[str], object]) -> "Report":
+    """Says a text at the first event, when no setting and no folder was refused."""
+    waiting = [text]
+
+    def report(event: dict[str, Any]) -> None:
+        if waiting:
+            say(waiting.pop())
+
+    return report
+
+
 def start(
     session: Session,
     asked: "Asked",
@@ -297,12 +309,13 @@ def start(
     *,
     at_end: Callable[[Path], object] = lambda out: None,
     given_s: float | None = None,
+    remark: str = "",
 ) -> tuple["Outcome", int | None]:
     """Run training with a display; the first signal pauses it, the second one ends it at once.
 
     Before the first step there is nothing to save, so the first signal ends the process. `at_end`
     is called with the folder of a run that has ended, while it is locked. `given_s` is the time
-    limit as the user gave it, if `asked` has only the rest of it.
+    limit as the user gave it, if `asked` has only the rest of it. `remark` is said as it begins.
 
     Returns:
         The outcome, and the signal that stopped the run or None.
@@ -311,7 +324,7 @@ def start(
     from heed.machine.threads import is_one_of_several, process_rank
     from heed.train.recipe.choose import BY_TASK
     from heed.train.recipe.folder import discard_if_not_begun
-    from heed.train.step.events import Report, fan_out, tensorboard
+    from heed.train.step.events import fan_out, tensorboard
 
     usual = BY_TASK.get(str(asked.get("task", "")), {}).get("training", {}).get("metric", "chrf")
     display = Display(asked.get("training.metric", usual))
@@ -325,6 +338,8 @@ def start(
 
         if use_tensorboard and is_leader:
             reports.append(tensorboard(Path(out)))
+        if remark:
+            reports.append(_once(remark, say))
         try:
             with discard_if_not_begun(Path(out)) if is_leader else nullcontext():
                 outcome = train_with_teachers(

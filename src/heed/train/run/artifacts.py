@@ -118,7 +118,8 @@ def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: 
     """Write the best model into the run folder; the average of checkpoints if it is better."""
     best = load_bundle(out / CHECKPOINTS / BEST)
     best = replace(best, decoding=decoding_to_store(data, recipe))
-    if data.target_langs:
+    # What a parent wrote is not known, so a run that starts from a model forbids nothing.
+    if data.target_langs and not recipe.training.parent:
         vocabs = best.src_vocab, best.tgt_vocab
         best.tgt_vocab.foreign = foreign_pieces(data.train, data.n_real, *vocabs)
     validation = best_validation(out) or {}

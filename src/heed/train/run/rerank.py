@@ -6,7 +6,7 @@ A network learns fluent sentences sooner than what each word means. Counts know 
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain, product
+from itertools import chain, product, starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -76,7 +76,7 @@ def learn_reranking(
     found = _search(translator, Reranker(lexicon, *vocabs), pairs)
     scored = {
         weights: _scores(found, weights)
-        for weights in map(Weights, *zip(*product(WEIGHTS, WEIGHTS, PER_TOKEN), strict=True))
+        for weights in starmap(Weights, product(WEIGHTS, WEIGHTS, PER_TOKEN))
     }
     weights = max(scored, key=lambda weights: sum(scored[weights]))
     before, after = scored[Weights(0.0, 0.0, 0.0)], scored[weights]
@@ -89,7 +89,7 @@ def count_translations(training: Counted, src_vocab: Vocab, tgt_vocab: Vocab) ->
     """p(source | target) of pieces and of words in training pairs, by EM; its weights are 0.
 
     Args:
-        training: ids without special pieces.
+        training: ids; tags of languages are not words.
         src_vocab: pieces of the source side.
         tgt_vocab: pieces of the target side.
     """
