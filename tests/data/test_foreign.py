@@ -35,7 +35,7 @@ def pairs(vocab: Vocab, tmp_path: Path) -> Store:
 def test_the_pieces_of_other_languages_are_foreign(
     vocab: Vocab, pairs: Store, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr(foreign, "_AT_ONCE", at_once)
+    monkeypatch.setattr(foreign, "PAIRS_AT_ONCE", at_once)
     found = foreign_pieces(pairs, len(pairs), vocab, vocab)
     spelled = {tag: vocab.pieces(ids) for tag, ids in found.items()}
     # `the` and `dog` are of no target, and `a` is one character.

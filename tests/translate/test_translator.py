@@ -88,6 +88,13 @@ def translator(vocab: Vocab) -> Translator:
     return make_translator(vocab)
 
 
+def test_a_line_is_in_the_language_that_its_target_implies(vocab: Vocab) -> None:
+    languages = {"source_lang": "de", "target_lang": "zh", "target_langs": ("zh", "de")}
+    reader = make_translator(vocab, **languages).reader
+    for target, source in (("zh", "de"), ("de", "zh")):
+        assert reader.cutter(reader.tag(target), reader.rules).source_lang == source
+
+
 def test_a_text_gives_a_text_and_a_list_a_list(translator: Translator) -> None:
     text = translator("A man is riding a bike.")
     assert isinstance(text, str)

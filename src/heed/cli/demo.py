@@ -69,11 +69,10 @@ SETTINGS: dict[str, Any] = {
 At these rates most features of a ReLU network stop firing for good; SwiGLU has a gradient
 everywhere. Its three matrices of 192 features are a little larger than ReLU's two of 256; products
 are fastest for multiples of 32. Rotary positions learn more in the same number of steps. One
-decoder layer learns more in the same time than two. No pair is
-disturbed, because these sentences have no typing errors: with a fifth disturbed, two of the
-well-known ones are translated wrongly. Weights are chosen by loss, because a model may translate
-all development sentences before the rates have fallen. The limit is in steps, so that the result
-does not depend on the machine's speed.
+decoder layer learns more in the same time than two. No pair is disturbed, because these sentences
+have no typing errors: with a fifth disturbed, two of the well-known ones are translated wrongly.
+Weights are chosen by loss, because a model may translate all development sentences before the rates
+have fallen. The limit is in steps, so that the result does not depend on the machine's speed.
 """
 
 SEEN_INSIDE = ("纽约是一座城市", "New York is a city")

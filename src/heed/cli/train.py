@@ -212,10 +212,11 @@ def train(
         corpus = corpus_from(texts, files, say=session.say)
     if not out:
         raise UsageError("Missing --out: where to write the model, e.g. --out run/")
-    unnamed = unnamed_languages(corpus, Path(out)) if task == "translate" else ""
-    ways: dict[str, Any] = {"at_end": choose_heads, "remark": unnamed}
+    remark = unnamed_languages(corpus, Path(out)) if task == "translate" else ""
     with _shown(session, out, dashboard):
-        outcome, stop_signal = start(session, asked, corpus, out, tensorboard, **ways)
+        outcome, stop_signal = start(
+            session, asked, corpus, out, tensorboard, at_end=choose_heads, remark=remark
+        )
         finish(session, outcome, out, stop_signal)
 
 

@@ -6,10 +6,9 @@ Without these, such a model sometimes goes on in another language in the middle 
 import numpy as np
 
 from heed.data.links import Pairs
+from heed.data.portions import PAIRS_AT_ONCE
 from heed.text.spans import BLANK_SIGN
 from heed.text.vocab import Vocab
-
-_AT_ONCE = 4096
 
 
 def foreign_pieces(
@@ -27,8 +26,8 @@ def foreign_pieces(
     """
     tags = np.sort([src_vocab.language_id(language) for language in src_vocab.languages])
     is_written = np.zeros((len(tags), tgt_vocab.size), bool)
-    for start in range(0, n_pairs, _AT_ONCE):
-        numbers = range(start, min(n_pairs, start + _AT_ONCE))
+    for start in range(0, n_pairs, PAIRS_AT_ONCE):
+        numbers = range(start, min(n_pairs, start + PAIRS_AT_ONCE))
         targets = [pairs.tgt(number) for number in numbers]
         rows = np.searchsorted(tags, [pairs.src(number)[0] for number in numbers])
         is_written[rows.repeat([len(ids) for ids in targets]), np.concatenate(targets)] = True

@@ -14,6 +14,7 @@ from heed.decode.score import next_token, score_pairs
 from heed.decode.slots import SlotRules
 from heed.errors import ConfigError, UsageError
 from heed.model.interface import Decodable, Floats, Inspectable
+from heed.text.languages import spelled_direction
 from heed.text.vocab import Vocab
 from heed.translate.arguments import require_whole
 from heed.translate.each_language import never_written
@@ -34,12 +35,11 @@ def summary(reader: LineReader) -> str:
     Args:
         reader: of the translator.
     """
-    source = reader.source_lang or "?"
-    target = ", ".join(reader.target_langs) or reader.target_lang or "?"
+    languages = reader.source_lang, reader.target_lang, reader.target_langs
     sizes = f"{reader.src_vocab.size:,} source and {reader.tgt_vocab.size:,} target pieces"
     n_pairs = sum(map(len, reader.memories))
     pairs = f", {n_pairs:,} remembered pair{'s' if n_pairs > 1 else ''}" if n_pairs else ""
-    return f"<Translator {source} → {target}: {sizes}{pairs}>"
+    return f"<Translator {spelled_direction(*languages, reader.directions)}: {sizes}{pairs}>"
 
 
 def next_ids(

@@ -245,7 +245,7 @@ class LineReader:
         cutter = self.cutter(
             tag,
             rules,
-            write_number=self._localizer(tag) if localizes else str,
+            write_number=localizer(*self._languages(tag)) if localizes else str,
             keep_typos=line.keep_typos,
             glossary=line.glossary,
         )
@@ -285,18 +285,14 @@ class LineReader:
             keep_typos=self.keep_typos if keep_typos is None else keep_typos,
             glossary=glossary,
             memories=self.memories,
-            source_lang=self.source_lang,
+            source_lang=self._languages(tag)[0],
         )
 
-    def _localizer(self, tag: list[int]) -> Callable[[str], str]:
-        """Writes numbers as the target language does.
-
-        Raises:
-            ConfigError: the number format of one of the languages is unknown.
-        """
+    def _languages(self, tag: list[int]) -> tuple[str, str]:
+        """The languages of lines with this tag, and of their translations; "" = not known."""
         langs = {self.src_vocab.language_id(lang): lang for lang in self.target_langs}
         target = langs[tag[0]] if tag else self.target_lang
-        return localizer(self.source_into(target), target)
+        return self.source_into(target), target
 
 
 def with_glossary(lines: Iterable[Line], glossary: Glossary | None) -> list[Line]:
