@@ -106,6 +106,17 @@ def test_spans_of_opendocument_stand_among_words_and_line_breaks_part_them() -> 
     assert [segment.text for segment in document.segments] == ["a b c", "d", "e"]
 
 
+def test_marks_of_tracked_changes_in_opendocument_do_not_part_sentences() -> None:
+    """Most of these marks stand alone here, from which `outline_detection` infers blocks."""
+    names = ("change", "change-start", "change-end")
+    change, start, end = (f'<text:{name} text:change-id="c1"/>' for name in names)
+    alone = 2 * f"<text:p>{change}{start}{end}<text:soft-page-break/></text:p>"
+    body = f"<text:p>the {change}{start}new{end} dog<text:soft-page-break/> barks</text:p>"
+    text = f"<office:document-content>{alone}{body}</office:document-content>"
+    document = open_archive("a.odt", archive({"content.xml": text}), "odt")
+    assert [segment.text for segment in document.segments] == ["the new dog barks"]
+
+
 def test_an_empty_script_of_xhtml_holds_nothing() -> None:
     document = open_archive("a.epub", archive(PARTS["epub"]), "epub")
     assert [segment.text for segment in document.segments] == ["a b"]

@@ -147,6 +147,82 @@ def test_tracked_insertions_move_with_their_words() -> None:
     assert assembly.join(shouted(assembly.segments)) == part.replace(">a<", ">A<")
 
 
+def deleted(text: str, tag: str = "w:delText") -> str:
+    return f'<w:r><{tag} xml:space="preserve">{text}</{tag}></w:r>'
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        f'<w:del w:id="1" w:author="A">{deleted("old ")}{deleted("small ")}</w:del>',
+        f'<w:del w:id="1">\n  {deleted("old ")}\n</w:del>',
+        f'<w:moveFrom w:id="1">{deleted("old ", "w:t")}</w:moveFrom>',
+        f'<w:moveFromRangeStart w:id="1"/><w:moveFrom w:id="2">{deleted("old ", "w:t")}'
+        '</w:moveFrom><w:moveFromRangeEnd w:id="1"/>',
+        f'<w:ins w:id="2"><w:del w:id="1">{deleted("old ")}</w:del></w:ins>',
+        '<w:del w:id="1"><w:r><w:tab/></w:r><w:r><w:drawing><w:p/></w:drawing></w:r></w:del>',
+    ],
+)
+def test_tracked_deletions_are_no_text_and_do_not_part_one(change: str) -> None:
+    part = paragraph(run("the "), change, run("new dog"))
+    assembly = split_runs(part, "w")
+    assert texts(part) == ["the new dog"]
+    assert assembly.join(unchanged(assembly.segments)) == part
+    assert assembly.join(shouted(assembly.segments)) == paragraph(
+        run("THE "), change, run("NEW DOG")
+    )
+    turned = assembly.join(backwards(assembly.segments))
+    assert turned.replace(change, "").count("old") == 0
+    tags = re.findall("<w:(?:del|moveFrom|ins).*?>", change)
+    assert re.findall("<w:(?:del|moveFrom|ins).*?>", turned) == tags
+    xml.dom.minidom.parseString(turned.replace("<w:document>", '<w:document xmlns:w="w">'))
+
+
+def test_a_deletion_and_an_insertion_in_a_word_leave_one_word() -> None:
+    change = f"<w:del>{deleted('our')}</w:del><w:ins>{run('or')}</w:ins>"
+    part = paragraph(run("the col"), change, run(" of it"))
+    assembly = split_runs(part, "w")
+    assert texts(part) == ["the color of it"]
+    done = assembly.join(shouted(assembly.segments))
+    assert re.sub("<w:delText.*?/w:delText>|<.*?>", "", done) == "THE COLOR OF IT"
+
+
+def test_a_deleted_paragraph_or_mark_has_no_text() -> None:
+    mark = "<w:pPr><w:rPr><w:del w:id='1'/></w:rPr></w:pPr>"
+    part = f"<w:document><w:p>{mark}<w:del>{deleted('all of it')}</w:del></w:p></w:document>"
+    assembly = split_runs(part, "w")
+    assert texts(part) == []
+    assert assembly.join([]) == part
+
+
+def test_the_parts_of_a_deleted_field_keep_their_order() -> None:
+    kinds = ("begin", "separate", "end")
+    fields = [f'<w:del><w:r><w:fldChar w:fldCharType="{kind}"/></w:r></w:del>' for kind in kinds]
+    part = paragraph(run("a b"), fields[0], run(" c d "), fields[1], fields[2], run("e f"))
+    assembly = split_runs(part, "w")
+    assert texts(part) == ["a b", "c d", "e f"]
+    assert re.findall('Type="(.*?)"', assembly.join(backwards(assembly.segments))) == list(kinds)
+
+
+@pytest.mark.parametrize("name", ["footnoteReference", "endnoteReference", "commentReference"])
+def test_the_mark_of_a_note_does_not_part_a_sentence(name: str) -> None:
+    mark = f'<w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:{name} w:id="1"/></w:r>'
+    part = paragraph(run("the dog"), mark, run(" barks."))
+    assembly = split_runs(part, "w")
+    assert texts(part) == ["the dog barks."]
+    assert assembly.join(unchanged(assembly.segments)) == part
+    assert assembly.join(shouted(assembly.segments)) == paragraph(
+        run("THE DOG"), mark, run(" BARKS.")
+    )
+    turned = assembly.join(backwards(assembly.segments))
+    assert turned == paragraph(run(". barks dog"), mark, run(" the"))
+    own = f'<w:r><w:{name} w:customMarkFollows="1" w:id="1"/><w:t>*</w:t></w:r>'
+    part = paragraph(run("the dog"), own, run(" barks."))
+    xml.dom.minidom.parseString(
+        split_runs(part, "w").join(shouted(split_runs(part, "w").segments)).replace("w:", "w_")
+    )
+
+
 INSIDE = (
     "<w:softHyphen/>",
     "<w:t>a b</w:t>",

@@ -57,6 +57,11 @@ _ODF_JOINING = [
     "text:bookmark",
     "text:bookmark-start",
     "text:bookmark-end",
+    "text:soft-page-break",
+    "text:change",  # where a tracked deletion was
+    "text:change-start",
+    "text:change-end",
+    "office:annotation-end",
 ]
 
 

@@ -1,8 +1,9 @@
 """Paragraphs of Office Open XML (.docx, .pptx), whose text is in runs of equal format.
 
-The runs with the most common format of a paragraph are its plain text. Other runs, links and
-bookmarks move among the words as tags do (`inline.py`). A tab, a line break, a field or a picture
-separates texts, between runs and within one. White space between elements means nothing.
+The runs with the most common format of a paragraph are its plain text. Other runs, links,
+bookmarks, marks of notes and tracked deletions move among the words as tags do (`inline.py`). A
+tab, a line break, a field or a picture separates texts, between runs and within one. White space
+between elements means nothing.
 
 Source: ECMA-376, part 1, sections 17.3 (WordprocessingML) and 21.1.2 (DrawingML).
 """
@@ -40,8 +41,12 @@ _MOVED = frozenset(
     (
         *("hyperlink", "bookmarkStart", "bookmarkEnd", "commentRangeStart", "commentRangeEnd"),
         *("smartTag", "ins", "moveTo"),  # the latter are tracked changes
+        *("moveFromRangeStart", "moveFromRangeEnd", "moveToRangeStart", "moveToRangeEnd"),
+        *("permStart", "permEnd"),
     )
 )
+_DELETED = frozenset(("del", "moveFrom"))  # tracked changes, too; no reader reads these words
+_NOTES = frozenset(("footnoteReference", "endnoteReference", "commentReference"))
 _DROPPED = frozenset(("proofErr", "lastRenderedPageBreak", "softHyphen"))
 _HYPHEN = "noBreakHyphen"
 _RULES = Rules(
@@ -159,6 +164,8 @@ class _Parts:
         match token.kind, self._name(token):
             case "open", "r":
                 return self._open_run(number)
+            case "open", name if name in _DELETED and not self._is_inside:
+                return self._keep_deleted(number)
             case _, "t" | "noBreakHyphen" if (
                 self._heads and not self._depths[-1] and self._is_text(number)
             ):
@@ -184,12 +191,35 @@ class _Parts:
     def _name(self, token: Token) -> str:
         return token.name.removeprefix(f"{self._prefix}:")
 
+    def _keep_deleted(self, number: int) -> int:
+        """Let a tracked deletion stand among the words, without a word of its own."""
+        after = _behind(self._tokens, number)
+        # The parts of a field must keep their order.
+        if any(self._name(token) == "fldChar" for token in self._tokens[number:after]):
+            self._end_line(self._tokens[number].start)
+            self.assembly.keep(self._raw(number, after))
+        else:
+            self._add_mark(number, after)
+        return after
+
+    def _add_mark(self, number: int, after: int) -> None:
+        """Add tokens to the line as one element without text."""
+        start = self._tokens[number].start
+        self._begin_line(start)
+        self._line.append(Token("empty", self._raw(number, after), start))
+
+    def _raw(self, number: int, after: int) -> str:
+        return "".join(token.raw for token in self._tokens[number:after])
+
     def _open_run(self, number: int) -> int:
         start = number
         number += 1
         if self._name(self._tokens[number]) == "rPr":
             number = _behind(self._tokens, number)
-        self._heads.append("".join(token.raw for token in self._tokens[start:number]))
+        if self._is_note(number):
+            self._add_mark(start, number + 2)
+            return number + 2
+        self._heads.append(self._raw(start, number))
         self._depths.append(0)
         first = number
         while self._name(self._tokens[first]) in _DROPPED:
@@ -206,6 +236,14 @@ class _Parts:
         self._end_line(self._tokens[start].start)
         self.assembly.keep(self._heads[-1])
         return number
+
+    def _is_note(self, number: int) -> bool:
+        """Whether a run holds only the mark of a note, from a token on."""
+        token = self._tokens[number]
+        if self._is_inside or token.kind != "empty" or self._name(token) not in _NOTES:
+            return False
+        following = self._tokens[number + 1]
+        return (following.kind, self._name(following)) == _END_RUN
 
     def _is_text(self, number: int) -> bool:
         """Whether an element that holds only text, or is a hyphen, begins at a token."""
