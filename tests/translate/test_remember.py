@@ -73,6 +73,27 @@ def slotted(vocab: Vocab) -> Translator:
     return remembering(with_controls(vocab, SLOT_PIECES))
 
 
+def test_a_given_translation_is_compared_with_an_own_one_not_with_a_remembered_one(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A translation memory that is checked may be the one that the model remembers."""
+    src, tgt = PAIRS[0]
+    (own,) = translator.translate([src])
+    heed.remember(translator, [PAIRS[0]])
+    beside: list[Translation] = []
+
+    def judge(found: Any, sources: Any, *, own: Any = ()) -> Any:
+        beside.extend(own)
+        return found
+
+    monkeypatch.setattr(type(translator.judge), "is_learned", True)
+    monkeypatch.setattr(translator.judge, "judge", judge)
+    translator.judged([src], [tgt])
+    monkeypatch.undo()
+    assert [each.text for each in beside] == [own.text]
+    assert translator.translate([src])[0].text == tgt
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_an_equal_source_gets_its_translation_and_others_their_own(
     translator: Translator, way: str

@@ -31,6 +31,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "Translate a page, a document or subtitles.",
         ),
         "evaluate": ("heed.cli.evaluate:evaluate", "Compare translations with references."),
+        "check": ("heed.cli.check:check", "Find doubtful translations in a file."),
         "serve": ("heed.cli.serve:serve", "Translate over HTTP, for programs and in a web page."),
         "demo": ("heed.cli.demo:demo", "Train and try a small translator in two minutes."),
     },

@@ -94,7 +94,7 @@ def read_part(part: ParallelFiles) -> Iterator[Pair]:
     languages = {"source_lang": part.source_lang, "target_lang": part.target_lang}
     if len(part.files) == 2:
         return read_parallel(*part.files, **languages)
-    if suffix_of(path) in TABLES:
+    if is_table(part):
         return read_table(path, **languages, columns=part.columns)
     if suffix_of(path) != ".tmx":
         raise ConfigError(

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 from heed.decode.batching import batches, padded
 from heed.decode.score import score_pairs
@@ -253,6 +255,21 @@ def given_scores(
     """
     pairs = [read_as_translated(reader, *pair, tag) for pair in zip(*texts, strict=True)]
     return score_given(model, reader, pairs, tag, limits)
+
+
+class _Reads(Protocol):
+    reader: LineReader
+
+
+_Translator = TypeVar("_Translator", bound=_Reads)
+
+
+def alone(translator: _Translator) -> _Translator:
+    """The same translator without its memories: they may hold the faults to be found."""
+    other = copy(translator)
+    other.reader = copy(translator.reader)
+    other.reader.memories = ()
+    return other
 
 
 def given_translations(

@@ -19,7 +19,7 @@ from heed.text.vocab import Vocab
 from heed.translate.arguments import require_callable, require_text, require_whole
 from heed.translate.continuing import continued, next_tokens
 from heed.translate.doubts.judge import Judge, judge_of
-from heed.translate.given import given_scores, given_translations
+from heed.translate.given import alone, given_scores, given_translations
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.inspect import aligned, heads_of, summary
 from heed.translate.lines import (
@@ -342,7 +342,7 @@ class Translator:
         src, tgt = pairs_of(src, tgt)
         tag, limits = self.reader.tag(target_lang), (self.batch_tokens, self.batch_lines)
         given = given_translations(self.model, self.reader, (src, tgt), tag, limits)
-        own = self.translate(src, target_lang=target_lang) if self.judge.is_learned else []
+        own = alone(self).translate(src, target_lang=target_lang) if self.judge.is_learned else []
         return self.judge.judge(given, [*map(normalize, src)], own=own)
 
     def next_word(
