@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from tests.documents.fakes import backwards, shouted, unchanged
 
 from heed.documents.assembly import Assembly
-from heed.documents.gettext import FIELD, split_po
+from heed.documents.fields import FIELD
+from heed.documents.gettext import split_po
 from heed.errors import DataError
 from heed.translate.result import Translation
 
@@ -52,18 +53,73 @@ def test_empty_translations_are_filled_and_all_else_is_kept() -> None:
     )
 
 
-def test_plural_forms_come_from_the_singular_and_the_plural() -> None:
-    entry = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\nmsgstr[2] ""\n'
-    assembly = split_po(HEADER + entry)
-    assert texts(assembly) == ["file", "files", "files"]
-    done = assembly.join(shouted(assembly.segments))
-    assert done.endswith('msgstr[0] "%d FILE"\nmsgstr[1] "%d FILES"\nmsgstr[2] "%d FILES"\n')
-    one = split_po(entry.partition("msgstr[1]")[0])
-    assert texts(one) == ["files"]
+def with_rule(rule: str) -> str:
+    return HEADER.replace("nplurals=2; plural=n != 1;", rule)
+
+
+ARABIC = "nplurals=6; plural=n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : 4+(n<11);"
+RUSSIAN = "nplurals=3; plural=n%10==1 && n%100!=11 ? 0 : n%10>1 && n%10<5 && n%100/10!=1 ? 1 : 2;"
+
+
+@pytest.mark.parametrize(
+    ("rule", "singular", "expected"),
+    [
+        ("nplurals=1; plural=0;", "%d file", ["%d files"]),
+        ("nplurals=2; plural=(n != 1);", "%d file", ["%d file", "%d files"]),
+        ("nplurals=2; plural=n>1;", "One file", ["One file", "%d files"]),
+        (RUSSIAN, "%d file", ["%d file", "%d files", "%d files"]),
+        # The form of 1 is the form of 21 there.
+        (RUSSIAN, "One file", ["%d files", "%d files", "%d files"]),
+        (ARABIC, "One file", ["%d files", "One file", *4 * ["%d files"]]),
+        ("nplurals=2; plural=n==1;", "One file", ["%d files", "One file"]),
+        # What cannot be read counts as two forms or as many as there are.
+        ("nplurals=2; plural=n/0;", "One file", ["One file", "%d files"]),
+        ("nplurals=2; plural=5;", "One file", ["One file", "%d files"]),
+        ("nplurals=2; plural=(n;", "One file", ["One file", "%d files"]),
+        ("nplurals=INTEGER; plural=EXPRESSION;", "One file", ["One file", "%d files"]),
+    ],
+)
+def test_the_form_for_one_comes_from_the_singular(
+    rule: str, singular: str, expected: list[str]
+) -> None:
+    entry = f'#, c-format\nmsgid "{singular}"\nmsgid_plural "%d files"\nmsgstr[0] ""\n'
+    assembly = split_po(with_rule(rule) + entry + 'msgstr[1] ""\n\n# end\n')
+    done = assembly.join(unchanged(assembly.segments))
+    forms = "".join(f'msgstr[{n}] "{text}"\n' for n, text in enumerate(expected))
+    assert done == with_rule(rule) + entry.partition("msgstr")[0] + forms + "\n# end\n"
+
+
+def test_messages_get_as_many_forms_as_the_header_declares() -> None:
+    entry = 'msgid "a"\r\nmsgid_plural "b"\r\n\r\n  msgstr[0] ""\r\n'
+    assembly = split_po(with_rule("nplurals=3; plural=n==1?0:n==2?1:2;") + entry)
+    assert texts(assembly) == ["a", "b", "b"]
+    done = assembly.join(shouted(assembly.segments)).partition("  msgstr[0]")[2]
+    assert done == ' "A"\r\n  msgstr[1] "B"\r\n  msgstr[2] "B"\r\n'
+    assembly = split_po(HEADER + 'msgid "a"\nmsgid_plural "b"\nmsgstr[0] ""\n# c\nmsgstr[1] ""\n')
+    assert texts(assembly) == ["a", "b"]
+
+
+@pytest.mark.parametrize("old", ["", '"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\\n"\n'])
+def test_a_header_without_plural_forms_gets_those_of_its_language(old: str) -> None:
+    header = 'msgid ""\nmsgstr ""\n"Language: {}\\n"\n'
+    rest = '"X: y\\n"\n\nmsgid "a"\nmsgid_plural "b"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    for language, count in (("ja", 1), ("pt_BR", 2), ("sl", 4), ("de", 2)):
+        assembly = split_po(header.format(language) + old + rest)
+        done = assembly.join(shouted(assembly.segments))
+        assert len(texts(assembly)) == count
+        assert done.count(f'"Plural-Forms: nplurals={count}; plural=') == 1
+        assert done.count("msgstr[") == count
+    for language in ("tlh", ""):
+        catalog = header.format(language) + old + rest
+        assembly = split_po(catalog)
+        assert assembly.join(shouted(assembly.segments)).startswith(header.format(language) + old)
+        assert texts(assembly) == ["a", "b"]
+    done = split_po(header.format("de") + old + 'msgid "a"\nmsgstr "A"\n').join([])
+    assert done.count("Plural-Forms") == bool(old)
 
 
 def test_fields_come_back_once_in_any_order_of_words() -> None:
-    assembly = split_po('msgid "a %1$s b {name} c %(n)d d"\nmsgstr ""')
+    assembly = split_po('msgid "a %1$s b {name} c %(n)d d"\nmsgstr ""\n')
     done = assembly.join(backwards(assembly.segments))
     assert done.endswith('msgstr "d c %(n)d b {name} a %1$s"\n')
 
@@ -81,6 +137,26 @@ def test_fields_come_back_once_in_any_order_of_words() -> None:
         ("#, c-format\n", "a %*d b %s c", "c b %*d a %s"),
         ("#, c-format\n", "a %s b %% c", "c b %% a %s"),
         ("#, c-format\n", "a %1 b %s c", "c b %s a %1"),
+        ("#, c-format\n", "a % d b %m c %<PRIu64> d", "d c %2$<PRIu64> b %m a %1$ d"),
+        ("#, c-format\n", "a %1$*2$d b", "b a %1$*2$d"),
+        ("#, python-format\n", "a %(b c)s b %(d.e)s c", "c b %(d.e)s a %(b c)s"),
+        ("#, python-brace-format\n", "a {} b {:,} c", "c b {1:,} a {0}"),
+        ("#, python-brace-format\n", "a {:{}} b {} c", "c b {:{}} a {}"),
+        ("#, python-brace-format\n", "a {x[y]} b {n!r:> 4} c", "c b {n!r:> 4} a {x[y]}"),
+        (
+            "#, java-format\n",
+            "a {0,date} b {1,choice,0#no| 1#one} c",
+            "c b {1,choice,0#no| 1#one} a {0,date}",
+        ),
+        ("#, csharp-format\n", "a {0,10:N2} b {1} c", "c b {1} a {0,10:N2}"),
+        ("#, java-printf-format\n", "a %tY b %n c %,d d", "d c %2$,d b %n a %1$tY"),
+        ("#, qt-plural-format\n", "a %n b %L1 c", "c b %L1 a %n"),
+        ("#, sh-format\n", "a $name b ${n} c", "c b ${n} a $name"),
+        ("#, ruby-format\n", "a %<name>s b <i>%-5<n>d</i> c", "c b <i>%-5<n>d</i> a %<name>s"),
+        ("#, boost-format\n", "a %1% b %|2$+5| c", "c b %|2$+5| a %1%"),
+        ("#, gcc-internal-format\n", "a %qD b %q+s c", "c b %2$q+s a %1$qD"),
+        ("#, scheme-format\n", "a ~a b ~,2f c", "c b ~a a ~,2f"),
+        ("#, object-pascal-format\n", "a %0:s b %1:-8d c", "c b %1:-8d a %0:s"),
     ],
 )
 def test_fields_that_are_filled_in_turn_stay_with_their_values(
@@ -110,6 +186,31 @@ def test_fields_of_several_languages_are_known(text: str, fields: int) -> None:
     assert len(FIELD.findall(text)) == fields
 
 
+def test_a_java_apostrophe_is_written_twice() -> None:
+    for source, read in (
+        ("it''s a {0} '{x y}'", "it's a"),
+        ("it's a {0}", "it's a"),
+        ("it's", "it's"),
+    ):
+        assembly = split_po(f'#, java-format\nmsgid "{source}"\nmsgstr ""\n')
+        assert texts(assembly) == [read]
+        done = assembly.join([Translation(text="l'a d'b")])
+        wanted = "l''a d''b" if "''" in source else "l'a d'b"
+        assert done.partition("msgstr ")[2].startswith(f'"{wanted}')
+
+
+def test_icu_messages_are_whole() -> None:
+    text = "you have {n, plural, one {a dog} other {dogs}} and {g, select, male {him} other {them}}"
+    assert texts(split_po(f'msgid "{text} {{x}}"\nmsgstr ""\n')) == [text]
+
+
+def test_flags_of_obsolete_entries_are_not_those_of_the_next_one() -> None:
+    assembly = split_po(
+        '#, c-format\n#~ msgid "x"\n#~ msgstr ""\n\nmsgid "a %s b %s c"\nmsgstr ""\n'
+    )
+    assert "$" not in assembly.join(backwards(assembly.segments))
+
+
 def test_a_malformed_line_is_named() -> None:
     for catalog in ('msgid "a"\nmsgstr "b\n', 'msgid "a"\nmsgstr b\n', '# c\n"a"\n'):
         with pytest.raises(DataError, match="malformed at line 2, column 1: a line must be a comm"):
@@ -121,6 +222,11 @@ def test_strings_may_share_a_line_and_lines_be_indented() -> None:
     assembly = split_po(catalog)
     assert texts(assembly) == ["ab", "c"]
     done = catalog.replace('msgstr "" ""', 'msgstr "C"').replace('msgstr ""', 'msgstr "AB"')
+    one_line = 'msgid "a" msgid_plural "b" msgstr [0] "" msgstr[ 1 ] "" msgid\n"c" msgstr\n""'
+    assert texts(split_po(one_line)) == ["a", "b", "c"]
+    shouting = split_po(one_line).join(shouted(split_po(one_line).segments))
+    assert shouting.startswith('msgid "a" msgid_plural "b" msgstr[0] "A" msgstr[1] "B" msgid\n"c"')
+    assert shouting.endswith(' msgstr "C"')
     assert assembly.join(shouted(assembly.segments)) == done
 
 

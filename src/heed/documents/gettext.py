@@ -1,48 +1,40 @@
 """Catalogs of gettext (.po): missing translations are filled in, everything else is kept.
 
-Fields such as `%s`, `%1$d` and `{name}` are not given to the model; alignment decides their place.
-A program fills `%s` and `%d` in the order of the text. If they change places, they get numbers
-where the format of the message has some (`%2$s`); else they keep the order of the source.
+Fields such as `%s`, `%1$d` and `{name}` are not given to the model (`fields.py`); alignment decides
+their place. A message with a plural gets as many forms as the header declares; only the form for 1
+is translated from the singular (`plural_forms.py`).
 New translations are not marked as fuzzy; users who want them reviewed can add the mark.
 
 Source: the GNU gettext manual, section 3 (the format of PO files).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 
 from heed.documents.assembly import Assembly
+from heed.documents.fields import MARK, Format, Masked, format_of, has_same_fields, mask
 from heed.documents.flow import flow
 from heed.documents.markup import Markup
 from heed.documents.passages import parts_of
+from heed.documents.plural_forms import PluralForms, read_plural_forms
 from heed.documents.segment import Segment
 from heed.documents.structure import Rules, structure
 from heed.documents.tags import Token, position, read_tokens
 from heed.errors import DataError
 from heed.translate.result import Translation
 
-_LINE = re.compile(r"[^\n]*+\n|[^\n]++\Z")
-_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*+)"\s*+')
-_STRINGS = re.compile(rf"(?:{_STRING.pattern})++\Z")
-_KEYWORD = re.compile(r"(domain|msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)\s*+(?=\")")
+_TOKEN = re.compile(
+    r"\s++|(?P<comment>#[^\n]*+)|\"(?P<string>(?:[^\"\\\n]|\\.)*+)\""
+    r"|(?P<keyword>domain|msgctxt|msgid_plural|msgid|msgstr(?:[ \t]*\[\s*\d+\s*\])?)(?=[\s\"]|\Z)"
+)
 _BEGINNINGS = ("domain", "msgctxt", "msgid")
 _ESCAPE = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9a-fA-F]{1,2})+)|\\(.)", re.S)
 _CODE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2}))")
 _CHARSET = re.compile(r'^("Content-Type:[^"\n]*\bcharset=)(?!utf-?8\b)[\w.:-]+', re.M | re.I)
+_PLURAL_FORMS = re.compile(r'"Plural-Forms:[^"\n]*"', re.I)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _WRITTEN = {"\\": "\\\\", '"': '\\"'} | {sign: f"\\{letter}" for letter, sign in _ESCAPED.items()}
-FIELD = re.compile(
-    r"%(?:\(\w+\)|\d+\$|<\w+>)?(?:-(?=\d)|[+0#'])*(?:\*|\d+)?(?:\.(?:\*|\d+))?(?:hh|ll|[hlLqjzt])?"
-    r"[diouxXeEfgGcrsaup@]|%%|%\d+|\$\{[^{}\s]*\}|\{\{[^{}]*\}\}|\{[\w.:!]*\}"
-)
-"""Fields of C, Python, Qt, shells and templates."""
-_IN_TURN = re.compile(r"%(?![%(<]|\d+(?:\$|\Z))")  # the start of a field filled by its place
-_NUMBER = re.compile(r"%(\d+)\$")
-_NUMBERED_FORMATS = re.compile(
-    r"\b(?<!no-)(?:c|objc|php|perl|java-printf|sh-printf|awk|tcl)-format\b"
-)
 _RULES = Rules(
     is_xml=False,
     ignored=frozenset(),
@@ -54,14 +46,31 @@ _RULES = Rules(
 
 @dataclass(slots=True)
 class _Entry:
-    """A message: its texts by keyword, and the lines of its translations.
+    """A message.
 
-    `lines` are all lines of the entry; `places` gives the range of lines of each translation.
+    Attributes:
+        flags: such as `fuzzy, c-format`.
+        texts: its texts by keyword.
+        places: for each keyword, its start and the end of its text in the catalog.
     """
 
-    lines: list[str] = field(default_factory=list)
+    flags: str = ""
     texts: dict[str, str] = field(default_factory=dict)
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def translations(self) -> dict[str, tuple[int, int]]:
+        """The places of its translations."""
+        return {name: place for name, place in self.places.items() if name.startswith("msgstr")}
+
+    def is_to_fill(self) -> bool:
+        """Whether it has a source, and no translation."""
+        return bool(self.texts.get("msgid")) and not any(
+            self.texts[name] for name in self.translations()
+        )
+
+    def is_header(self) -> bool:
+        """Whether it describes the catalog."""
+        return self.texts.get("msgid") == "" and "msgctxt" not in self.texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +78,15 @@ class _Message:
     """The translation of a message as lines of the catalog.
 
     Attributes:
-        markup: its text; if `is_numbered`, with numbers in the fields that are filled in turn.
-        is_numbered: whether it has several such fields.
-        allows_numbers: whether the format of the message has numbers.
+        markup: its text, with marks for its fields.
+        masked: the fields.
         keyword: the keyword before the translation.
-        indent: the blanks before the keyword.
         line_end: the line break of the catalog.
     """
 
     markup: Markup
-    is_numbered: bool
-    allows_numbers: bool
+    masked: Masked
     keyword: str
-    indent: str
     line_end: str
 
     @property
@@ -89,14 +94,12 @@ class _Message:
         return self.markup.segments
 
     def join(self, translations: Sequence[Translation]) -> str:
-        text = self.markup.join(translations)
-        if self.is_numbered:
-            text = _in_order(text, allows_numbers=self.allows_numbers)
+        text = self.masked.restored(self.markup.join(translations))
         lines = text.splitlines(keepends=True) if "\n" in text[:-1] else [text]
         quoted = [_quoted(line) for line in lines]
         if len(quoted) > 1:
             quoted = ['""', *quoted]
-        return f"{self.indent}{self.keyword} " + "".join(line + self.line_end for line in quoted)
+        return f"{self.keyword} {self.line_end.join(quoted)}"
 
 
 def split_po(text: str) -> Assembly:
@@ -106,106 +109,135 @@ def split_po(text: str) -> Assembly:
         DataError: a line is malformed; names it.
     """
     text = _CHARSET.sub(r"\1UTF-8", text, count=1)
+    entries = list(_entries(text))
+    header = next((one for one in entries if one.is_header() and "msgstr" in one.texts), None)
+    forms = read_plural_forms(header.texts["msgstr"] if header else "")
+    has_plurals = any("msgid_plural" in one.texts for one in entries if one.is_to_fill())
     assembly = Assembly()
-    entry = _Entry()
-    keyword = ""
-    start = 0
-    for line in _LINE.findall(text):
-        body = line.strip()
-        match = _KEYWORD.match(body)
-        begins = (match and match[1] in _BEGINNINGS) or body.startswith("#") or not body
-        if begins and any(name.startswith("msgstr") for name in entry.texts):
-            _add_entry(assembly, entry)
-            entry = _Entry()
-        if match:
-            keyword = match[1]
-            entry.places[keyword] = (len(entry.lines), len(entry.lines))
-            entry.texts[keyword] = ""
-            body = body[match.end() :]
-        if body and not body.startswith("#"):
-            if not _STRINGS.match(body) or not entry.texts:
-                raise DataError(
-                    f"The catalog is malformed at {position(text, start)}: a line must be a "
-                    f"comment, a keyword such as msgid with a string, or a string, but is {body!r}."
-                )
-            entry.texts[keyword] += _ESCAPE.sub(_unescaped, "".join(_STRING.findall(body)))
-            entry.places[keyword] = (entry.places[keyword][0], len(entry.lines) + 1)
-        entry.lines.append(line)
-        start += len(line)
-    _add_entry(assembly, entry)
+    written = 0
+    for entry in entries:
+        if entry is header and forms.missing and has_plurals:
+            start, end = entry.places["msgstr"]
+            assembly.keep(text[written:start])
+            assembly.keep(_with_plural_forms(text, entry, forms.missing))
+            written = end
+        elif entry.is_to_fill():
+            written = _fill(assembly, text, written, entry, forms)
+    assembly.keep(text[written:])
     return assembly
 
 
-def _add_entry(assembly: Assembly, entry: _Entry) -> None:
-    places = {name: place for name, place in entry.places.items() if name.startswith("msgstr")}
-    is_filled = any(entry.texts[name] for name in places)
-    source = entry.texts.get("msgid")
-    if not source or is_filled:
-        assembly.keep("".join(entry.lines))
-        return
-    plural = entry.texts.get("msgid_plural", source)
-    flags = "".join(line for line in entry.lines if line.startswith("#,"))
-    allows_numbers = _NUMBERED_FORMATS.search(flags) is not None
-    written = 0
-    for number, (name, (start, end)) in enumerate(places.items()):
-        assembly.keep("".join(entry.lines[written:start]))
-        # A language with one form uses it for any number.
-        text = source if number == 0 and len(places) > 1 else plural
-        line = entry.lines[start]
-        line_end = line[len(line.rstrip("\r\n")) :] or "\n"
-        indent = line[: len(line) - len(line.lstrip())]
-        numbered = _numbered(text)
-        message = _Message(
-            _markup(numbered), numbered != text, allows_numbers, name, indent, line_end
-        )
-        assembly.add(message)
-        written = end
-    assembly.keep("".join(entry.lines[written:]))
+def _entries(text: str) -> Iterator[_Entry]:
+    """The messages of a catalog. Comments between them belong to the next one."""
+    entry = _Entry()
+    flags: list[str] = []
+    keyword = ""
+    place = 0
+    while place < len(text):
+        match = _TOKEN.match(text, place)
+        is_lost = match is None or (match["string"] is not None and not keyword)
+        if match is None or is_lost or (match["comment"] and _line(text, place)[:1] != "#"):
+            raise _malformed(text, place)
+        place = match.end()
+        if comment := match["comment"]:
+            flags = [] if comment.startswith("#~") else flags
+            flags += [comment[2:]] if comment.startswith("#,") else []
+        elif match["keyword"]:
+            keyword = "".join(match["keyword"].split())
+            if keyword in _BEGINNINGS and (not entry.texts or entry.translations()):
+                if entry.texts:
+                    yield entry
+                entry = _Entry(",".join(flags))
+                flags = []
+            entry.texts[keyword] = ""
+            entry.places[keyword] = match.span()
+        elif (string := match["string"]) is not None:
+            entry.texts[keyword] += _ESCAPE.sub(_unescaped, string)
+            entry.places[keyword] = (entry.places[keyword][0], place)
+    yield entry
 
 
-def _numbered(text: str) -> str:
-    """A text with numbers in its fields that are filled in turn, if there are several."""
-    fields = FIELD.findall(text)
-    if sum(map(bool, map(_IN_TURN.match, fields))) < 2 or any(map(_NUMBER.match, fields)):
-        return text
-    numbers = count(1)
-    return FIELD.sub(
-        lambda field: _IN_TURN.sub(lambda _: f"%{next(numbers)}$", field[0], count=1), text
+def _line(text: str, place: int) -> str:
+    """The line around a place, without the blanks at its ends."""
+    return text[text.rfind("\n", 0, place) + 1 :].partition("\n")[0].strip()
+
+
+def _malformed(text: str, place: int) -> DataError:
+    return DataError(
+        f"The catalog is malformed at {position(text, text.rfind(chr(10), 0, place) + 1)}: a line "
+        "must be a comment, a keyword such as msgid with a string, or a string, but is "
+        f"{_line(text, place)!r}."
     )
 
 
-def _in_order(text: str, *, allows_numbers: bool) -> str:
-    """A text without the numbers of its fields, if these are in order or not allowed."""
-    fields = [field for field in FIELD.findall(text) if _NUMBER.match(field)]
-    ordered = sorted(fields, key=lambda field: int(field[1 : field.index("$")]))
-    # A width or precision given as `*` is filled in turn, too, and would need its own number.
-    if fields != ordered and allows_numbers and not any("*" in field for field in fields):
-        return text
-    plain = iter([_NUMBER.sub("%", field) for field in ordered])
-    return FIELD.sub(lambda field: next(plain) if _NUMBER.match(field[0]) else field[0], text)
+def _with_plural_forms(text: str, header: _Entry, declaration: str) -> str:
+    """The header's translation with a declaration of the plural forms."""
+    start, end = header.places["msgstr"]
+    line = f'"Plural-Forms: {declaration}\\n"'
+    if _PLURAL_FORMS.search(text, start, end):
+        return _PLURAL_FORMS.sub(lambda _: line, text[start:end])
+    is_whole = header.texts["msgstr"].endswith("\n")
+    return text[start:end] + (_line_end(text, end) + line if is_whole else "")
 
 
-def _markup(text: str) -> Markup:
+def _line_end(text: str, place: int) -> str:
+    return "\r\n" if text.startswith("\r\n", place) else "\n"
+
+
+def _fill(assembly: Assembly, text: str, written: int, entry: _Entry, forms: PluralForms) -> int:
+    """Add the translations of an entry, and return the end of the text added so far."""
+    format = format_of(entry.flags)
+    places = list(entry.translations().items())
+    has_plural = "msgid_plural" in entry.texts
+    count = (forms.count or len(places)) if has_plural else 1
+    for number, (name, (start, end)) in enumerate(places):
+        if number < count:
+            assembly.keep(text[written:start])
+            source = _source_of(entry, number, count, forms, format)
+            assembly.add(_message(source, format, name, _line_end(text, end)))
+        written = end
+    line_end = _line_end(text, written)
+    first = places[0][1][0] if places else 0
+    line_start = text.rfind("\n", 0, first) + 1
+    indent = "" if text[line_start:first].strip() else text[line_start:first]
+    for number in range(len(places), count if places else 0):
+        assembly.keep(line_end + indent)
+        source = _source_of(entry, number, count, forms, format)
+        assembly.add(_message(source, format, f"msgstr[{number}]", line_end))
+    return written
+
+
+def _source_of(entry: _Entry, number: int, count: int, forms: PluralForms, format: Format) -> str:
+    """The text from which a form is translated."""
+    singular = entry.texts["msgid"]
+    plural = entry.texts.get("msgid_plural", singular)
+    # A language with one form uses it for any number.
+    if count == 1 or number != max(0, forms.of_one):
+        return plural
+    # A form for many numbers must show the number.
+    is_general = forms.of_one < 0 or forms.has_few or has_same_fields(singular, plural, format)
+    return singular if is_general else plural
+
+
+def _message(text: str, format: Format, keyword: str, line_end: str) -> _Message:
+    masked = mask(text, format)
     tokens: list[Token] = []
-    for token in read_tokens(text, is_xml=False):
-        if token.kind == "text":
-            tokens += _fields(token)
-        else:
-            tokens.append(token)
+    for token in read_tokens(masked.text, is_xml=False):
+        tokens += _fields(token) if token.kind == "text" else [token]
     segments, parts = flow(
-        structure(text, tokens, _RULES),
+        structure(masked.text, tokens, _RULES),
         is_html=False,
         split=lambda text: parts_of(text, "1"),
         escape=str,
     )
-    return Markup(segments, parts)
+    return _Message(Markup(segments, parts), masked, keyword, line_end)
 
 
 def _fields(token: Token) -> list[Token]:
     """Split a text, as written, into its fields and the rest."""
     tokens = []
     start = 0
-    for match in FIELD.finditer(token.raw):
+    for match in MARK.finditer(token.raw):
         tokens.append(_text(token, start, match.start()))
         tokens.append(Token("kept", match[0], token.start + match.start(), "field"))
         start = match.end()
