@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import subprocess
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
@@ -106,6 +107,20 @@ def four_ways(tmp_path_factory: pytest.TempPathFactory) -> str:
     return make_model(
         folder, "", "", target_langs=("en", "es", "fr", "zh"), directions=FOUR_WAYS, seed=3
     )
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A self-signed certificate and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    paths = str(folder / "cert.pem"), str(folder / "key.pem")
+    command = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
+        "-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 "
+        f"-out {paths[0]} -keyout {paths[1]}"
+    )
+    subprocess.run(command.split(), check=True, capture_output=True)
+    return paths
 
 
 Serve = Callable[..., TestClient]

@@ -369,20 +369,6 @@ def test_slow_connections_leave_good_requests_alone(en_de: str, n_slow: int) -> 
     assert closed == [408] * n_slow
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """A self-signed certificate and its key."""
-    folder = tmp_path_factory.mktemp("tls")
-    paths = str(folder / "cert.pem"), str(folder / "key.pem")
-    command = (
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
-        "-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 "
-        f"-out {paths[0]} -keyout {paths[1]}"
-    )
-    subprocess.run(command.split(), check=True, capture_output=True)
-    return paths
-
-
 def test_https_by_files(en_de: str, certificate: tuple[str, str]) -> None:
     path, key = certificate
     trusting = ssl.create_default_context(cafile=path)

@@ -18,6 +18,7 @@ from contextlib import suppress
 
 import uvicorn
 
+from heed.serve.accepting import Accepting
 from heed.serve.access.buckets import Buckets
 from heed.serve.app import make_app
 from heed.serve.connection import Connection
@@ -117,10 +118,14 @@ class _Process:
         on_ready: Callable[[], None],
         parent: socket.socket | None,
     ) -> int:
-        self.listener = listener
-        serving = asyncio.create_task(self.server.serve(sockets=[listener]))
+        # uvicorn accepts connections, but not with TLS, where it does not count handshakes.
+        uses_tls = bool(self.settings.listen.certificate)
+        serving = asyncio.create_task(self.server.serve(sockets=[] if uses_tls else [listener]))
         while not (self.server.started or serving.done()):
             await asyncio.sleep(0)
+        self.listener, self.accepting = listener, self._accepting(listener)
+        if uses_tls:
+            self.accepting.start()
         self._take_signals(parent)
         sweeping = asyncio.create_task(self._sweep())
         forgetting = asyncio.create_task(forget_files(self.settings.store))
@@ -136,6 +141,17 @@ class _Process:
         forgetting.cancel()
         warming.cancel()
         return self._exit_code()
+
+    def _accepting(self, listener: socket.socket) -> Accepting:
+        listen, server = self.settings.listen, self.server
+        state = server.server_state
+        return Accepting(
+            listener,
+            lambda: Connection(listen, server.config, state, {}),
+            state.connections,
+            listen,
+            server.config.ssl,
+        )
 
     def _take_signals(self, parent: socket.socket | None) -> None:
         loop = asyncio.get_running_loop()
@@ -172,23 +188,11 @@ class _Process:
         await asyncio.sleep(LAST_CALL_S)
         begin_no_more(self.listener)
         await asyncio.sleep(HANDSHAKE_S)
-        # Clients in the kernel's queue are already connected: closing the socket now would cut them
-        # off. A copy keeps it open until all of them are accepted.
-        with self.listener.dup() as copy:
-            for server in self.server.servers:
-                server.close()
-            loop = asyncio.get_running_loop()
-            accepted = []
-            with suppress(BlockingIOError):
-                while True:
-                    accepted.append(copy.accept()[0])
-        config = self.server.config
-        for each in accepted:
-            await loop.connect_accepted_socket(self._connection, each, ssl=config.ssl)
+        for server in self.server.servers:
+            server.close()
+        self.listener.close()
+        await self.accepting.close()
         self.server.should_exit = True
-
-    def _connection(self) -> Connection:
-        return Connection(self.settings.listen, self.server.config, self.server.server_state, {})
 
     async def _sweep(self) -> None:
         listen = self.settings.listen

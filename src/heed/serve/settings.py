@@ -51,9 +51,9 @@ class Listen:
         processes: server processes; more than one share the weights in memory.
         certificate: PEM file of a certificate and its chain; with it the server speaks HTTPS.
         key: PEM file of its private key.
-        connections: open connections per process; further ones are refused (503).
+        connections: open connections per process; further ones are refused (503), with TLS closed.
         head_bytes: maximum size of request line and headers together.
-        head_s: seconds for request line and headers to arrive, else 408.
+        head_s: seconds for request line and headers to arrive, else 408; and for a TLS handshake.
         body_s: seconds for the body to arrive, else 408.
         write_s: seconds that a client may leave a response unread before it is cut off.
         idle_s: seconds that a connection stays open between two requests.
