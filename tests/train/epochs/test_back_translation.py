@@ -24,6 +24,7 @@ from heed.text.extend import control_id
 from heed.train.epochs import back_translation as backtranslate
 from heed.train.epochs.back_translation import JoinedPairs, MonoPairs
 from heed.train.recipe.folder import BACK_FILE, FACTS_FILE
+from heed.train.step.control import Request, ask
 from heed.translate.translator import Translator, load
 
 Run = Callable[..., Any]
@@ -182,6 +183,28 @@ def test_a_request_to_stop_ends_back_translation_between_its_portions(
     assert not (out / "data" / FACTS_FILE).exists()
     small_run(out, **run)
     assert digest(out) == digest(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("way", ["signal", "file"])
+def test_a_request_to_stop_ends_back_translation_within_a_portion(
+    small_run: Run, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    run: dict[str, Any] = {"corpus": corpus, "settings": SETTINGS, **STEPS}
+    out, portions = tmp_path / "run", []
+    translate = Translator.__call__
+
+    def asking(self: Translator, texts: list[str], **options: Any) -> Any:
+        if "is_wanted" in options:
+            portions.append(len(texts))
+            if way == "file":
+                ask(out, Request.STOP)
+        return translate(self, texts, **options)
+
+    monkeypatch.setattr(Translator, "__call__", asking)
+    outcome, _ = small_run(out, **run, stop_if=lambda: way == "signal" and len(portions) == 1)
+    assert not outcome.is_finished
+    assert len(portions) == 1
+    assert not (out / "data" / BACK_FILE).exists()
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ def doubled(text: str) -> str:
 class Doubling:
     """A translator that writes every letter of its source twice, and doubts long ones."""
 
-    def translate(self, lines: Sequence[str]) -> list[Translation]:
+    def translate(self, lines: Sequence[str], **options: Any) -> list[Translation]:
         doubt = Doubt(kind="loop", sentence="It loops.", start=None, end=None)
         return [
             Translation(text=doubled(line), doubts=(doubt,) if len(line.split()) > 3 else ())
@@ -222,7 +221,7 @@ def test_teachers_that_make_nothing_usable_leave_the_run_as_it_is(
     train: Train, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small_corpus: Corpus
 ) -> None:
     class Silent:
-        def translate(self, lines: Sequence[str]) -> list[Translation]:
+        def translate(self, lines: Sequence[str], **options: Any) -> list[Translation]:
             return [Translation(text="") for _ in lines]
 
     monkeypatch.setattr(teachers, "load", lambda *given, **named: Silent())
@@ -241,9 +240,15 @@ def test_a_run_that_is_paused_at_any_place_ends_with_the_same_weights(
     wanted = digest(tmp_path / "whole")
     out, outcome, n_starts = tmp_path / "parts", None, 0
     while outcome is None or not outcome.is_finished:
-        # The first one stops after a step, the others after another step or portion.
-        answers = chain([False] if n_starts else [], repeat(True))
-        outcome = train(out, should_stop=lambda answers=answers: next(answers))
+        # The first start does nothing, the others make a step or a portion.
+        events: list[Any] = []
+        outcome = train(
+            out,
+            report=lambda event, events=events: events.append(event.get("unit", event["kind"])),
+            should_stop=lambda events=events, n_starts=n_starts: (
+                not n_starts or "step" in events or events.count("sentences") > 1
+            ),
+        )
         n_starts += 1
         require_run_folder(out)
     assert n_starts > 10
@@ -304,6 +309,30 @@ def test_a_request_to_stop_holds_for_the_teacher_at_work(train: Train, tmp_path:
     ask(out, Request.STOP)  # nobody is there
     outcome = train(out)
     assert (outcome.is_finished, outcome.teacher) == (True, "")
+
+
+@pytest.mark.parametrize("way", ["signal", "file"])
+def test_a_request_to_stop_ends_translating_within_a_portion(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    out, portions = tmp_path / "run", []
+
+    class Slow:
+        def translate(
+            self, lines: Sequence[str], is_wanted: Callable[[int], bool], **options: Any
+        ) -> list[Translation]:
+            portions.append(len(lines))
+            if way == "file":
+                ask(out, Request.STOP)
+            assert not is_wanted(0) and not is_wanted(0)
+            return [Translation(text="", status="unwanted") for _ in lines]
+
+    monkeypatch.setattr(teachers, "load", lambda *given, **named: Slow())
+    outcome = train(out, should_stop=lambda: way == "signal" and bool(portions))
+    assert (outcome.is_finished, outcome.teacher, len(portions)) == (False, "teacher 1 of 2", 1)
+    assert not list((out / TEACHERS / "made-1").glob("*"))
+    monkeypatch.setattr(teachers, "load", lambda *given, **named: Doubling())
+    assert train(out).is_finished
 
 
 @pytest.mark.slow

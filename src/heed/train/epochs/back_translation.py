@@ -78,7 +78,7 @@ class MonoPairs:
         recipe: the amounts.
         out: the run folder.
         report: gets an event of what was made.
-        should_stop: called before each portion of sentences; True ends the call with `Paused`.
+        should_stop: called after each step of a search; True ends the call with `Paused`.
     """
 
     def __init__(
@@ -200,7 +200,11 @@ class MonoPairs:
                 raise Paused
             ids = (store.tgt(int(number)).tolist() for number in numbers[start : start + PORTION])
             texts = [data.src_vocab.decode(row) for row in ids]
-            found = translator(texts, target_lang=other, beam_size=1)
+            found = translator(
+                texts, target_lang=other, beam_size=1, is_wanted=lambda text: not self.should_stop()
+            )
+            if self.should_stop():  # some are not translated
+                raise Paused
             for src, tgt in zip(found, texts, strict=True):
                 yield Pair(
                     src, tgt, origin=f"mono {language}", source_lang=other, target_lang=language

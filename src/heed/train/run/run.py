@@ -28,7 +28,7 @@ from heed.train.recipe.recipe import Recipe, draft
 from heed.train.recipe.snapshot import decoding_to_store
 from heed.train.run.artifacts import RunKeeper, best_validation, finish, validate_trainer
 from heed.train.run.setup import make_trainer, open_set_up, reached_limits, resume, set_up
-from heed.train.step.control import CONTROL_FILE, ControlFile, Request
+from heed.train.step.control import CONTROL_FILE, ControlFile, Request, Requests
 from heed.train.step.events import EventLog, Report, duration, exact_duration, fan_out
 from heed.train.step.loop import train
 from heed.train.step.progress import Progress
@@ -179,14 +179,15 @@ def _train(
     for note in notes:
         report({"kind": "note", "text": note, "step": trainer.progress.step})
     report(_start_event(trainer, recipe, data))
+    requests = Requests(should_stop, lambda: _noted(control, trainer, report))
     if data.mono:
-        trainer.pairs = MonoPairs(trainer, data, recipe, out, report, should_stop)
+        trainer.pairs = MonoPairs(trainer, data, recipe, out, report, requests.is_stop)
     is_finished = trainer.progress.is_finished or train(
         trainer,
         keeper=RunKeeper(out=out, recipe=recipe, data=data, report=report),
         validate=lambda trainer: validate_trainer(trainer, data, recipe, examine),
         report=report,
-        requests=lambda: Request.STOP if should_stop() else _noted(control, trainer, report),
+        requests=requests.take,
         before_step=before_step,
     )
     if not is_finished:

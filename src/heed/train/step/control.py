@@ -5,6 +5,7 @@ removes it once it is read. Signals are in `cli/stopping.py`.
 """
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
@@ -61,3 +62,32 @@ class ControlFile:
             self._path.unlink()
         name = str(asked.get("request", "")).upper()
         return Request[name] if name in Request.__members__ else Request.NONE
+
+
+class Requests:
+    """The requests by a signal and by the file, which long work between two steps may look at too.
+
+    Args:
+        should_stop: whether a signal has come.
+        take: takes a request from the file.
+    """
+
+    def __init__(self, should_stop: Callable[[], bool], take: Callable[[], Request]) -> None:
+        self._should_stop, self._take = should_stop, take
+        self._pending = Request.NONE
+
+    def take(self) -> Request:
+        """The pending request, which is then served."""
+        self._look()
+        found, self._pending = self._pending, Request.NONE
+        return found
+
+    def is_stop(self) -> bool:
+        """Whether the run is to stop; any request stays pending."""
+        self._look()
+        return self._pending == Request.STOP
+
+    def _look(self) -> None:
+        if self._pending != Request.STOP:
+            found = Request.STOP if self._should_stop() else self._take()
+            self._pending = max(self._pending, found)

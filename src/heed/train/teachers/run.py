@@ -46,7 +46,7 @@ from heed.train.run.run import Outcome, run_training
 from heed.train.run.setup import has_learned
 from heed.train.start.embeddings import require_way
 from heed.train.start.finetune import open_parent
-from heed.train.step.control import ControlFile, Request
+from heed.train.step.control import ControlFile, Requests
 from heed.train.step.events import Event, Report, duration, exact_duration
 from heed.train.tasks.table import TASKS
 from heed.train.teachers.plan import Teacher, seconds_of_each, teacher_settings, teachers_of
@@ -193,7 +193,7 @@ def _or_requested(out: Path, should_stop: Callable[[], bool]) -> Callable[[], bo
     """`should_stop`, or a request to stop that is left in the run folder from now on."""
     control = ControlFile(out)
     control.take()  # a request to an earlier start
-    return lambda: should_stop() or control.take() == Request.STOP
+    return Requests(should_stop, control.take).is_stop
 
 
 def _require_never_begun(out: Path) -> None:
@@ -233,7 +233,7 @@ class _Teachers:
         corpus: of that run.
         folder: for all files.
         report: gets every event.
-        should_stop: called after each step and portion; True saves and pauses.
+        should_stop: called after each step of training and of a search; True saves and pauses.
         before_step: called before each step and portion.
         started_at: `time.monotonic()` at the start of this call.
 
@@ -381,8 +381,11 @@ class _Teachers:
             phase(self.report, name, done=portions.n_done, of=len(numbers), unit="sentences")
             known = [_pair(data, number) for number in numbers[start : start + PORTION].tolist()]
             found = translator.translate(
-                [pair.src if teacher.is_forward else pair.tgt for pair in known]
+                [pair.src if teacher.is_forward else pair.tgt for pair in known],
+                is_wanted=lambda text: not self.should_stop(),
             )
+            if self.should_stop():  # some are not translated
+                return False
             texts = ["" if is_doubtful(each) else each.text for each in found]
             portions.add(texts, before_s + time.monotonic() - started_at)
             self._keep_time()
