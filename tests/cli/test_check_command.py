@@ -88,7 +88,7 @@ def test_json_has_a_sentence_for_each_doubt(check: Callable[..., Any], table: Pa
     assert [doubt["sentence"] for doubt in empty["doubts"]] == ["The translation is empty."]
 
 
-def test_pairs_come_from_two_files_tmx_and_standard_input(
+def test_pairs_come_from_two_files_tmx_po_and_standard_input(
     check: Callable[..., Any], tmp_path: Path
 ) -> None:
     src, tgt, tmx = tmp_path / "a.en.gz", tmp_path / "a.de", tmp_path / "memory.tmx"
@@ -100,9 +100,12 @@ def test_pairs_come_from_two_files_tmx_and_standard_input(
         '<tuv xml:lang="de"><seg>Hunde 13.</seg></tuv></tu>\n</body></tmx>\n',
         "utf-8",
     )
-    code, out, err = check("--src", str(src), "--tgt", str(tgt), str(tmx))
+    po = tmp_path / "de.po"
+    po.write_text('msgid "Dogs 12."\nmsgstr "Hunde 13."\n', "utf-8")
+    code, out, err = check("--src", str(src), "--tgt", str(tgt), str(tmx), str(po))
     assert code == 0, err
-    assert kinds_of(out) == {f"{src}:2": {"numbers"}, f"{tmx}:2": {"numbers"}}
+    places = f"{src}:2", f"{tmx}:2", f"{po}:1"
+    assert kinds_of(out) == {place: {"numbers"} for place in places}
     code, out, err = check("-", stdin=b"Dogs 12.\tHunde 13.\nTwo.\tZwei.\n")
     assert (code, kinds_of(out)) == (0, {"-:1": {"numbers"}}), err
 
@@ -112,7 +115,7 @@ def test_pairs_come_from_two_files_tmx_and_standard_input(
     [
         ([], "Give pairs to check"),
         (["--src", "a.en"], "--src and --tgt go together"),
-        (["memory.txt"], "memory.txt must end in .tsv, .csv or .tmx"),
+        (["memory.txt"], "memory.txt must end in .tsv, .csv, .tmx, .xliff or .po"),
         (["missing.tsv"], "missing.tsv"),
         (["memory.tsv", "-o", "x", "--clean", "x"], "must be two files"),
         (["memory.tsv", "--clean", "memory.tsv"], "are the same file"),

@@ -100,7 +100,10 @@ def test_the_version_is_the_packages(call: Callable[..., Any]) -> None:
         (["quantize", ""], "heed: The name of the model is empty. Name its folder, such as run/."),
         (["inspect", "long " * 60], "heed: Which model? Name its folder: -m run/, or set"),
         (["inspect", "x", "--tensor", ""], "heed: --tensor needs a value, but is empty."),
-        (["train"], "heed: Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or"),
+        (
+            ["train"],
+            "heed: Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv, .tmx,",
+        ),
     ],
 )
 def test_wrong_usage_exits_2_and_names_the_nearest_word(

@@ -323,7 +323,11 @@ def test_a_dump_fits_separate_vocabularies(
     [
         (["--src", "a"], 2, "--src and --tgt go together, but there are 1 and 0."),
         (["--src=a", "--tgt=b", "--dev-src=c"], 2, "--dev-src and --dev-tgt go together"),
-        ([], 2, "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file"),
+        (
+            [],
+            2,
+            "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv, .tmx, .xliff or .po",
+        ),
         (["--src=a", "--tgt=b"], 2, "Missing --out: where to write the model, e.g. --out run/"),
         (["--src=no", "--tgt=no", "--out=OUT"], 1, "no does not exist."),
         (["a.tsv", "--out=OUT", "--time", "soon"], 2, "a duration is written like 90s"),
@@ -375,7 +379,7 @@ def test_a_corpus_may_have_the_name_of_a_setting(
     monkeypatch.chdir(tmp_path)
     Path("seed=5").write_text("a\n", encoding="utf-8")
     _, _, err = call("train", "seed=5", "--out", "run")
-    assert "seed=5 must end in .tsv, .csv or .tmx" in err
+    assert "seed=5 must end in .tsv, .csv, .tmx, .xliff or .po" in err
 
 
 @pytest.mark.parametrize(

@@ -381,7 +381,9 @@ def test_a_part_is_read_by_the_name_of_its_file(tmp_path: Path) -> None:
 
 
 def test_plain_text_alone_and_a_memory_without_languages_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"train\.en must end in \.tsv, \.csv or \.tmx.* --tgt"):
+    with pytest.raises(
+        ConfigError, match=r"train\.en must end in \.tsv, \.csv, \.tmx, \.xliff or \.po.* --tgt"
+    ):
         read_part(ParallelFiles(files=("train.en",)))
     with pytest.raises(ConfigError, match=r"m\.tmx may hold many languages: .* --source-lang"):
         read_part(ParallelFiles(files=("m.tmx",), source_lang="en"))

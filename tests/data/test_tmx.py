@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from heed.data import tmx
-from heed.data.tmx import Unit, read_units
+from heed.data import tmx, xml_events, xml_segments
+from heed.data.tmx import read_units
+from heed.data.xml_segments import Unit
 from heed.errors import DataError
 
 
@@ -158,7 +159,7 @@ def test_broken_xml_is_named_by_line(tmp_path: Path) -> None:
 
 
 def test_an_endless_segment_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tmx, "_MAX_SEGMENT_CHARS", 10)
+    monkeypatch.setattr(xml_segments, "MAX_CHARS", 10)
     path = write(tmp_path, unit(fr="a" * 11, en="a" * 10, de="b"))
     assert next(read_units(path, "en", "de")).tgt == "b"
     path = write(tmp_path, unit(en="a" * 11, de="b"))
@@ -180,7 +181,7 @@ TOKENS = {
 def test_a_long_token_is_refused_by_the_line_where_it_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, token: str
 ) -> None:
-    monkeypatch.setattr(tmx, "_MAX_TOKEN_BYTES", 100_000)
+    monkeypatch.setattr(xml_events, "_MAX_TOKEN_BYTES", 100_000)
     path = write(tmp_path, unit(en="a", de="b"), TOKENS[token])
     with pytest.raises(DataError) as error:
         list(read_units(path, "en", "de"))
@@ -191,7 +192,7 @@ def test_a_long_token_is_refused_by_the_line_where_it_begins(
 
 
 def test_long_text_is_no_long_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tmx, "_MAX_TOKEN_BYTES", 100_000)
+    monkeypatch.setattr(xml_events, "_MAX_TOKEN_BYTES", 100_000)
     path = write(tmp_path, unit(en=f"<![CDATA[{LONG}]]>", de=LONG), " " * 300_000, unit(en="a"))
     assert list(read_units(path, "en", "de")) == [Unit(LONG, LONG, 5), Unit("a", "", 7)]
 
@@ -218,7 +219,7 @@ def test_a_token_of_1500_mb_is_refused_in_seconds_and_little_memory(
 
 
 def test_a_long_doctype_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tmx, "_MAX_DOCTYPE_BYTES", 100_000)
+    monkeypatch.setattr(xml_events, "_MAX_DOCTYPE_BYTES", 100_000)
     path = tmp_path / "memory.tmx"
     entities = "".join(f"<!ENTITY e{n} 'a'>\n" for n in range(20_000))
     path.write_text(f"<!DOCTYPE tmx [{entities}]><tmx/>")
@@ -229,7 +230,7 @@ def test_a_long_doctype_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_many_names_of_elements_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tmx, "_MAX_NAMES", 100)
+    monkeypatch.setattr(xml_events, "_MAX_NAMES", 100)
     path = write(tmp_path, *(f"<e{n}/>" for n in range(200)))
     with pytest.raises(DataError, match="must have at most 100 different names, but have more"):
         list(read_units(path, "en", "de"))
@@ -247,7 +248,7 @@ def test_elements_that_are_too_deep_in_each_other_are_refused(tmp_path: Path) ->
 def test_entities_that_stand_for_much_text_in_many_units_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tmx, "_MAX_SEGMENT_CHARS", 1000)
+    monkeypatch.setattr(xml_segments, "MAX_CHARS", 1000)
     path = tmp_path / "memory.tmx"
     units = unit(en="&e;", de="b") * 5
     path.write_text(f"<!DOCTYPE tmx [<!ENTITY e '{'a' * 900}'>]><tmx>{units}</tmx>")

@@ -61,7 +61,7 @@ def check(
     clean: str | None,
     opening: ModelFlags,
 ) -> None:
-    """List the doubtful pairs of FILES (.tsv, .csv or .tmx; - is TSV), or of --src and --tgt.
+    """List the doubtful pairs of FILES (.tsv, .csv, .tmx, .xliff or .po), or of --src and --tgt.
 
     Each row names the place of a pair and the kinds of doubt: something left out or added, numbers
     or fields that differ, another language, and so on. Any author may have translated; the model
@@ -99,7 +99,7 @@ def _parts(
         raise UsageError("--src and --tgt go together: the sources, and their translations.")
     if not files and not src:
         raise UsageError(
-            "Give pairs to check: a .tsv, .csv or .tmx file, or --src FILE --tgt FILE."
+            "Give pairs to check: a .tsv, .csv, .tmx, .xliff or .po file, or --src FILE --tgt FILE."
         )
     given = CorpusFlags(src=(src,) if src else (), tgt=(tgt,) if tgt else (), columns=columns)
     return [*corpus_from(given, [*files]).train]

@@ -120,8 +120,8 @@ def corpus_from(
     )
     if not train_parts:
         raise UsageError(
-            "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file, or a "
-            "folder of them (- is TSV from standard input)."
+            "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv, .tmx, .xliff or .po "
+            "file, or a folder of them (- is TSV from standard input)."
         )
     columns = _columns(texts.columns, train_parts)
     dev = _parallel_parts(texts, "dev-", texts.dev_src, texts.dev_tgt)

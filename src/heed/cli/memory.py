@@ -73,8 +73,8 @@ def memory_options(function: Any) -> Any:
         option(
             "--memory memory_paths",
             str,
-            "Translated pairs (.tsv, .csv, .tmx) to follow where a sentence is like one of them; "
-            "may be given several times.",
+            "Translated pairs (.tsv, .csv, .tmx, .xliff, .po) to follow in similar sentences; may "
+            "be given several times.",
             multiple=True,
             metavar="FILE",
         ),

@@ -105,7 +105,7 @@ class ServeGroup(CommandGroup):
 @model_option(
     "--memory",
     str,
-    "Translated pairs (.tsv, .csv, .tmx) to follow where a sentence is like one of them; with "
+    "Translated pairs (.tsv, .csv, .tmx, .xliff, .po) to follow in similar sentences; with "
     "several directions, write en:de=FILE; may be given several times.",
     multiple=True,
     metavar="FILE",

@@ -110,8 +110,8 @@ OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
     "--dev-src", str, "Development set, to choose the best model.", multiple=True, metavar="FILE"
 )
 @data_option("--dev-tgt", str, "Its translation.", multiple=True, metavar="FILE")
-@data_option("--source-lang", str, "Language code; needed for TMX.", metavar="CODE")
-@data_option("--target-lang", str, "Language code; needed for TMX.", metavar="CODE")
+@data_option("--source-lang", str, "Language code; needed for TMX and XLIFF.", metavar="CODE")
+@data_option("--target-lang", str, "Language code; needed for TMX and XLIFF.", metavar="CODE")
 @data_option("--mono-src", str, "More text in the source language.", multiple=True, metavar="FILE")
 @data_option("--mono-tgt", str, "More text in the target language.", multiple=True, metavar="FILE")
 @data_option(
@@ -177,7 +177,7 @@ def train(
     dump_config: str | None,
     **settings: Any,
 ) -> None:
-    """Train a translator from two parallel files, from TSV, CSV or TMX files, or a folder of them.
+    """Train a translator from two parallel files, TSV, CSV, TMX, XLIFF or PO files, or a folder.
 
     --task lm trains a language model on running text; mlm, a model that fills gaps in lines;
     classify, a classifier.

@@ -49,9 +49,9 @@ def _names(parts: tuple[ParallelFiles, ...]) -> str:
 def read_folder(folder: str | Path, *, source_lang: str, target_lang: str) -> Found:
     """Find the parallel text in a folder, not in folders inside it.
 
-    TMX, TSV and CSV files are one part each. Two files of plain text are a part if their names
-    differ only in the language: `law.en` and `law.de`, `law.en.gz` and `law.de.gz`. Of a file and
-    its compressed copy one is read; hidden files are not.
+    TMX, XLIFF, PO, TSV and CSV files are one part each. Two files of plain text are a part if their
+    names differ only in the language: `law.en` and `law.de`, `law.en.gz` and `law.de.gz`. Of a file
+    and its compressed copy one is read; hidden files are not.
 
     Raises:
         ConfigError: a language is not given.
@@ -92,8 +92,8 @@ def read_folder(folder: str | Path, *, source_lang: str, target_lang: str) -> Fo
     )
     if not found.train:
         raise DataError(
-            f"{folder} holds nothing to learn from: no .tmx, .tsv or .csv file, and no two files "
-            f"such as train.{source_lang} and train.{target_lang}."
+            f"{folder} holds nothing to learn from: no .tmx, .xliff, .po, .tsv or .csv file, and "
+            f"no two files such as train.{source_lang} and train.{target_lang}."
         )
     return found
 

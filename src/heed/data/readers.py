@@ -1,4 +1,4 @@
-"""Files of parallel text as streams of pairs: plain text, TSV, CSV and TMX, compressed or not.
+"""Files of parallel text as streams of pairs: plain text, TSV, CSV, TMX, XLIFF and gettext.
 
 Text is not changed; `clean.py` drops bad pairs and `text/normalize.py` normalizes text. Memory is
 bounded for files of any size (four bytes for each line and side).
@@ -17,14 +17,18 @@ from numpy.typing import NDArray
 
 from heed.data.columns import SAMPLE_ROWS, Columns, choose_columns
 from heed.data.lines import MAX_LINE_BYTES, STDIN, read_lines, suffix_of
+from heed.data.po import read_messages
 from heed.data.tmx import read_units
+from heed.data.xliff import read_segments
+from heed.data.xml_segments import Unit
 from heed.errors import ConfigError, DataError
 from heed.text.delimiters import CSV_DELIMITERS, N_FIRST, table_delimiter
 from heed.text.languages import require_language
 
 TABLES = (".tsv", ".tab", ".csv")
 """Suffixes of tables."""
-BILINGUAL = (*TABLES, ".tmx")
+XLIFF = (".xlf", ".xliff", ".sdlxliff", ".mqxliff")
+BILINGUAL = (*TABLES, ".tmx", *XLIFF, ".po")
 """Suffixes of files that hold both languages."""
 
 
@@ -35,7 +39,7 @@ class Pair:
     Attributes:
         src: the sentence.
         tgt: its translation.
-        line: its line in the file, from 1 (in TMX the line its unit ends on).
+        line: its line in the file, from 1 (in TMX and XLIFF the line its unit ends on).
         origin: the file, as the user named it.
         source_lang: code such as `en`; "" if unknown.
         target_lang: the same for the translation.
@@ -61,9 +65,10 @@ class ParallelFiles:
     """Some files of a corpus, all for the same direction.
 
     Attributes:
-        files: two names for parallel plain text (source, target); one for `.tsv`, `.csv`, `.tmx`;
+        files: two names for parallel plain text (source, target); one for a file of `BILINGUAL`;
             each may also end in `.gz`, `.xz` or `.zst`.
-        source_lang: code such as `en`; needed for TMX, finds the column in tables with a header.
+        source_lang: code such as `en`; needed for TMX and XLIFF, finds the column in tables with a
+            header.
         target_lang: the same for the target.
         columns: the columns of source and target in a table: numbers from 1 or names in the first
             row; empty = they are found.
@@ -88,7 +93,7 @@ def read_part(part: ParallelFiles) -> Iterator[Pair]:
 
     Raises:
         DataError: a file is missing, damaged, or not of the format of its suffix.
-        ConfigError: one name where two are needed, or a TMX file without languages.
+        ConfigError: one name where two are needed, or a TMX or XLIFF file without languages.
     """
     path = part.files[0]
     languages = {"source_lang": part.source_lang, "target_lang": part.target_lang}
@@ -96,16 +101,19 @@ def read_part(part: ParallelFiles) -> Iterator[Pair]:
         return read_parallel(*part.files, **languages)
     if is_table(part):
         return read_table(path, **languages, columns=part.columns)
-    if suffix_of(path) != ".tmx":
+    suffix = suffix_of(path)
+    if suffix not in BILINGUAL:
         raise ConfigError(
-            f"{path} must end in .tsv, .csv or .tmx to hold both languages. "
+            f"{path} must end in .tsv, .csv, .tmx, .xliff or .po to hold both languages. "
             "Give plain text as two files, --src and --tgt."
         )
+    if suffix == ".po":
+        return read_po(path, **languages)
     if not part.source_lang or not part.target_lang:
         raise ConfigError(
             f"{path} may hold many languages: say which, with --source-lang and --target-lang."
         )
-    return read_tmx(path, **languages)
+    return read_tmx(path, **languages) if suffix == ".tmx" else read_xliff(path, **languages)
 
 
 def read_parallel(
@@ -296,6 +304,35 @@ def read_tmx(path: str | Path, source_lang: str, target_lang: str) -> Iterator[P
     Raises:
         DataError: the file is missing, damaged or not TMX; or lacks a language: lists those it has.
     """
-    for src, tgt, line, is_complete in read_units(path, source_lang, target_lang):
+    return _pairs_of(read_units(path, source_lang, target_lang), path, source_lang, target_lang)
+
+
+def read_xliff(path: str | Path, source_lang: str, target_lang: str) -> Iterator[Pair]:
+    """Pairs from a file of XLIFF 1.2 or 2, in either direction; inline codes as in `read_tmx`.
+
+    Segments without a translation, or whose state says that nobody has translated them, are left
+    out.
+
+    Raises:
+        DataError: the file is missing, damaged or not XLIFF; or is in other languages: lists them.
+    """
+    return _pairs_of(read_segments(path, source_lang, target_lang), path, source_lang, target_lang)
+
+
+def _pairs_of(
+    units: Iterable[Unit], path: str | Path, source_lang: str, target_lang: str
+) -> Iterator[Pair]:
+    for src, tgt, line, is_complete in units:
         fault = "" if is_complete else "unknown_entity"
         yield Pair(src, tgt, line, str(path), source_lang, target_lang, fault)
+
+
+def read_po(path: str | Path, *, source_lang: str = "", target_lang: str = "") -> Iterator[Pair]:
+    """Pairs from a catalog of gettext; fuzzy and obsolete messages are left out.
+
+    Raises:
+        DataError: the file is missing, damaged or not a catalog; or its header names another
+            language.
+    """
+    for src, tgt, line in read_messages(path, target_lang):
+        yield Pair(src, tgt, line, str(path), source_lang, target_lang)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from heed.data.po import ESCAPED, unescaped
 from heed.documents.assembly import Assembly
 from heed.documents.fields import MARK, Format, Masked, format_of, has_same_fields, mask
 from heed.documents.flow import flow
@@ -29,12 +30,9 @@ _TOKEN = re.compile(
     r"|(?P<keyword>domain|msgctxt|msgid_plural|msgid|msgstr(?:[ \t]*\[\s*\d+\s*\])?)(?=[\s\"]|\Z)"
 )
 _BEGINNINGS = ("domain", "msgctxt", "msgid")
-_ESCAPE = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9a-fA-F]{1,2})+)|\\(.)", re.S)
-_CODE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2}))")
 _CHARSET = re.compile(r'^("Content-Type:[^"\n]*\bcharset=)(?!utf-?8\b)[\w.:-]+', re.M | re.I)
 _PLURAL_FORMS = re.compile(r'"Plural-Forms:[^"\n]*"', re.I)
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-_WRITTEN = {"\\": "\\\\", '"': '\\"'} | {sign: f"\\{letter}" for letter, sign in _ESCAPED.items()}
+_WRITTEN = {"\\": "\\\\", '"': '\\"'} | {sign: f"\\{letter}" for letter, sign in ESCAPED.items()}
 _RULES = Rules(
     is_xml=False,
     ignored=frozenset(),
@@ -152,7 +150,7 @@ def _entries(text: str) -> Iterator[_Entry]:
             entry.texts[keyword] = ""
             entry.places[keyword] = match.span()
         elif (string := match["string"]) is not None:
-            entry.texts[keyword] += _ESCAPE.sub(_unescaped, string)
+            entry.texts[keyword] += unescaped(string)
             entry.places[keyword] = (entry.places[keyword][0], place)
     yield entry
 
@@ -247,20 +245,6 @@ def _fields(token: Token) -> list[Token]:
 def _text(token: Token, start: int, end: int) -> Token:
     raw = token.raw[start:end]
     return Token("text", raw, token.start + start, text=raw)
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    codes, letter = match.groups()
-    if letter:
-        return _ESCAPED.get(letter, letter)
-    data = bytes(
-        int(octal, 8) & 0xFF if octal else int(hexadecimal, 16)
-        for octal, hexadecimal in _CODE.findall(codes)
-    )
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
 
 
 def _quoted(text: str) -> str:

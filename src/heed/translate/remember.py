@@ -56,7 +56,7 @@ def remember_file(
 
     Args:
         translator: the translator.
-        path: of a `.tsv`, `.csv` or `.tmx`, also compressed.
+        path: of a `.tsv`, `.csv`, `.tmx`, `.xliff` or `.po`, also compressed.
         source_lang: of the sources; "" = that of the translator, and the other one if the
             translator translates between two languages into `target_lang`.
         target_lang: of the translations; None = that of the translator.

@@ -1,0 +1,100 @@
+"""Pairs from catalogs of gettext."""
+
+from pathlib import Path
+
+import pytest
+
+from heed.data.po import unescaped
+from heed.data.readers import Pair, ParallelFiles, read_part
+from heed.errors import DataError
+
+HEADER = """\
+# Translators
+msgid ""
+msgstr ""
+"Language: de\\n"
+"Plural-Forms: nplurals=2; plural=(n != 1);\\n"
+
+"""
+
+
+def read(path: Path, text: str, target: str = "de") -> list[Pair]:
+    path.write_text(text, "utf-8")
+    part = ParallelFiles(files=(str(path),), source_lang="en", target_lang=target)
+    return list(read_part(part))
+
+
+def sides(pairs: list[Pair]) -> list[tuple[str, str]]:
+    return [(pair.src, pair.tgt) for pair in pairs]
+
+
+def test_messages_are_pairs_with_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "de.po"
+    text = HEADER + (
+        '#: main.c:3\nmsgctxt "menu"\nmsgid "Open"\nmsgstr "Öffnen"\n\n'
+        'msgid ""\n"Two "\n"\\"lines\\"\\n"\nmsgstr "Zwei "\n"»Zeilen«\\n"\n'
+        'msgid "x" msgstr "y"\n'
+    )
+    assert read(path, text) == [
+        Pair("Open", "Öffnen", 8, str(path), "en", "de"),
+        Pair('Two "lines"\n', "Zwei »Zeilen«\n", 12, str(path), "en", "de"),
+        Pair("x", "y", 17, str(path), "en", "de"),
+    ]
+
+
+def test_untranslated_fuzzy_and_obsolete_messages_are_left_out(tmp_path: Path) -> None:
+    text = HEADER + (
+        'msgid "a"\nmsgstr ""\n\n#, fuzzy, c-format\nmsgid "b"\nmsgstr "c"\n\n'
+        '#~ msgid "d"\n#~ msgstr "e"\n\n#, c-format\n#| msgid "old"\nmsgid "f"\nmsgstr "g"\n'
+    )
+    assert sides(read(tmp_path / "de.po", text)) == [("f", "g")]
+
+
+def forms(*texts: str) -> str:
+    lines = [f'msgstr[{number}] "{text}"\n' for number, text in enumerate(texts)]
+    return f'msgid "a dog"\nmsgid_plural "%d dogs"\n{"".join(lines)}'
+
+
+def test_forms_of_plurals_go_with_the_text_that_they_translate(tmp_path: Path) -> None:
+    path = tmp_path / "x.po"
+    assert sides(read(path, forms("%d 条狗"))) == [("%d dogs", "%d 条狗")]
+    two = [("a dog", "ein Hund"), ("%d dogs", "%d Hunde")]
+    assert sides(read(path, forms("ein Hund", "%d Hunde"))) == two
+    three = [("a dog", "pies"), ("%d dogs", "%d psów")]
+    assert sides(read(path, forms("pies", "%d psy", "%d psów"))) == three
+    assert sides(read(path, forms("0", "1", "2", "3", "11", "100"))) == [("%d dogs", "100")]
+    assert sides(read(path, forms("ein Hund", ""))) == [("a dog", "ein Hund")]
+
+
+def test_a_comment_inside_a_message_does_not_end_it(tmp_path: Path) -> None:
+    assert sides(read(tmp_path / "x.po", 'msgid "a"\n# note\nmsgstr "b"\n')) == [("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (r"a\tb\n", "a\tb\n"),
+        (r"\"q\" \\n", '"q" \\n'),
+        (r"\303\244\x41", "äA"),
+        (r"\344", "ä"),
+    ],
+)
+def test_escapes_are_read(written: str, text: str) -> None:
+    assert unescaped(written) == text
+
+
+def test_another_language_and_other_files_are_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "x.po"
+    with pytest.raises(
+        DataError, match=r"x.po must be translated into fr, but its .* Language: de"
+    ):
+        read(path, HEADER, "fr")
+    assert read(path, HEADER.replace("de", "de_AT")) == []
+    with pytest.raises(
+        DataError, match="line 2: must be a keyword, such as msgid, and text in quo"
+    ):
+        read(path, 'msgid "a"\nno catalog\n')
+    with pytest.raises(DataError, match="line 1: must be a keyword"):
+        read(path, '"a"\n')
+    with pytest.raises(DataError, match="line 1: must be a keyword"):
+        read(path, 'msgid "a\n')
