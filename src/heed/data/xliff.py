@@ -13,13 +13,13 @@ from heed.data.xml_segments import Segment, SegmentText, Unit, rank_of
 from heed.errors import DataError
 from heed.text.protection.fields import is_field
 
-_CODES = frozenset(("bpt", "ept", "it", "ph", "x", "bx", "ex", "sc", "ec"))
-_FIELDS = ("equiv-text", "equiv", "disp")
+CODES = frozenset(("bpt", "ept", "it", "ph", "x", "bx", "ex", "sc", "ec"))
+FIELDS = ("equiv-text", "equiv", "disp")
 _SIDES = ("source", "target")
-_ASIDE = frozenset(("alt-trans", "seg-source", "matches", "glossary", "note", "originalData"))
+ASIDE = frozenset(("alt-trans", "seg-source", "matches", "glossary", "note", "originalData"))
 """Their sources and targets are not those of the unit."""
-_UNITS = frozenset(("trans-unit", "segment"))
-_UNTRANSLATED = frozenset(("new", "needs-translation", "needs-l10n", "needs-adaptation", "initial"))
+UNITS = frozenset(("trans-unit", "segment"))
+UNTRANSLATED = frozenset(("new", "needs-translation", "needs-l10n", "needs-adaptation", "initial"))
 """States of a target that nobody has translated yet."""
 _MOST_SHOWN = 10  # directions in a message
 _MAX_NAME_CHARS = 40  # of a language, or of an element in a message
@@ -73,7 +73,7 @@ class _Reader:
         if not self._path:
             self._begin_root(tag, attributes)
         self._path.append(tag)
-        if tag in _ASIDE:
+        if tag in ASIDE:
             self._n_aside += 1
         elif self._n_aside:
             return
@@ -81,15 +81,15 @@ class _Reader:
             self._begin_file(attributes)
         elif tag == "unit":
             self._is_unit_kept = not _is_untranslated(attributes)
-        elif tag in _UNITS:
+        elif tag in UNITS:
             self._found = {}
             self._is_kept = self._is_unit_kept and not _is_untranslated(attributes)
-        elif tag in _SIDES and len(self._path) > 1 and self._path[-2] in _UNITS:
+        elif tag in _SIDES and len(self._path) > 1 and self._path[-2] in UNITS:
             self._is_kept = self._is_kept and not _is_untranslated(attributes)
             self._segment.begin()
-        elif tag in _CODES:
+        elif tag in CODES:
             # A code may say in an attribute which field it stands for.
-            fields = (attributes.get(name, "") for name in _FIELDS)
+            fields = (attributes.get(name, "") for name in FIELDS)
             field = next(filter(is_field, fields), "")
             self._segment.add(field)
             self._segment.begin_code(may_be_field=tag == "ph" and not field)
@@ -98,15 +98,15 @@ class _Reader:
         """An element ends."""
         tag = tag.rpartition(":")[2]
         self._path.pop()
-        if tag in _ASIDE:
+        if tag in ASIDE:
             self._n_aside -= 1
         elif self._n_aside:
             return
-        elif tag in _UNITS:
+        elif tag in UNITS:
             self._end_unit()
-        elif tag in _SIDES and self._segment.is_open and self._path[-1] in _UNITS:
+        elif tag in _SIDES and self._segment.is_open and self._path[-1] in UNITS:
             self._found[tag] = self._segment.ended()
-        elif tag in _CODES:
+        elif tag in CODES:
             self._segment.end_code()
 
     def characters(self, text: str) -> None:
@@ -153,7 +153,7 @@ class _Reader:
 
 
 def _is_untranslated(attributes: dict[str, str]) -> bool:
-    return attributes.get("translate") == "no" or attributes.get("state") in _UNTRANSLATED
+    return attributes.get("translate") == "no" or attributes.get("state") in UNTRANSLATED
 
 
 def _fits(language: str, wanted: str) -> bool:

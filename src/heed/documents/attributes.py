@@ -78,6 +78,17 @@ def tag_template(raw: str, segments: list[Segment]) -> Template:
     return [*template, raw[start:]]
 
 
+def attribute(raw: str, name: str) -> str:
+    """The value of an attribute of a start tag, as written, without quotes; "" if it has none.
+
+    Args:
+        raw: the tag.
+        name: in lower case.
+    """
+    found = (_unquoted(value) for each, value, _ in _attributes(raw) if each == name)
+    return next(found, "")
+
+
 def forbids_translation(raw: str) -> bool:
     """Whether a start tag forbids the translation of its element.
 

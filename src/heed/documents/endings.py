@@ -1,6 +1,19 @@
 """The endings of the files that `files.py` opens, without importing the formats."""
 
-TEXT_ENDINGS = ("txt", "html", "htm", "xhtml", "xml", "md", "markdown", "srt", "vtt", "po")
+TEXT_ENDINGS = (
+    "txt",
+    "html",
+    "htm",
+    "xhtml",
+    "xml",
+    "md",
+    "markdown",
+    "srt",
+    "vtt",
+    "po",
+    "xlf",
+    "xliff",
+)
 ARCHIVE_ENDINGS = ("docx", "pptx", "odt", "odp", "ods", "epub")
 
 SUPPORTED_FORMATS = tuple(f".{ending}" for ending in (*TEXT_ENDINGS, *ARCHIVE_ENDINGS))

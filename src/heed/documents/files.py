@@ -18,6 +18,7 @@ from heed.documents.markup import parse_markup
 from heed.documents.passages import split_passage
 from heed.documents.segment import Segment
 from heed.documents.subtitles import split_srt, split_vtt
+from heed.documents.xliff import split_xliff
 from heed.errors import DataError
 from heed.translate.result import Translation
 
@@ -32,6 +33,8 @@ TEXT_FORMATS: dict[str, Callable[[str], Content]] = {
     "srt": split_srt,
     "vtt": split_vtt,
     "po": split_po,
+    "xlf": split_xliff,
+    "xliff": split_xliff,
 }
 
 

@@ -91,7 +91,7 @@ def parse_markup(
         structure(text, read_tokens(text, is_xml=is_xml), rules),
         is_html=not is_xml,
         split=_SPLITTERS[split_sentences],
-        escape=_escape_xml if is_xml else escape,
+        escape=escape_xml if is_xml else escape,
     )
     return Markup(segments, parts)
 
@@ -103,7 +103,8 @@ _SPLITTERS = {
 }
 
 
-def _escape_xml(text: str) -> str:
+def escape_xml(text: str) -> str:
+    """Escape a text between tags of XML, without the characters that XML forbids."""
     return escape(NO_XML_CHARACTER.sub("", text))
 
 

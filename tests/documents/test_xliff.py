@@ -1,0 +1,200 @@
+"""XLIFF: missing translations are filled in, everything else stays as it is."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.documents.fakes import backwards, shouted, unchanged
+
+from heed.documents.assembly import Assembly
+from heed.documents.xliff import split_xliff
+from heed.errors import DataError
+
+ONE = (
+    '<?xml version="1.0"?>\n<xliff version="1.2"><file source-language="en" target-language="de">'
+    "<body>\n{}\n</body></file></xliff>\n"
+)
+TWO = '<xliff version="2.0" srcLang="en" trgLang="de"><file id="f">{}</file></xliff>'
+
+
+def texts(assembly: Assembly) -> list[str]:
+    return [segment.text for segment in assembly.segments]
+
+
+def filled(text: str) -> str:
+    assembly = split_xliff(text)
+    return assembly.join(shouted(assembly.segments))
+
+
+def in_one(unit: str) -> str:
+    """A unit of the first version, filled."""
+    before, after = ONE.split("{}")
+    return filled(before + unit + after).removeprefix(before).removesuffix(after)
+
+
+@pytest.mark.parametrize(
+    ("target", "found"),
+    [
+        ("", "<target>A DOG</target>"),
+        ("<target/>", "<target>A DOG</target>"),
+        ("<target></target>", "<target>A DOG</target>"),
+        ("<target> </target>", "<target>A DOG</target>"),
+        ('<target xml:lang="de" />', '<target xml:lang="de">A DOG</target>'),
+        (
+            "<target state='needs-translation'/>",
+            '<target state="needs-review-translation">A DOG</target>',
+        ),
+        (
+            '<target state="new">a dog</target>',
+            '<target state="needs-review-translation">A DOG</target>',
+        ),
+    ],
+)
+def test_a_missing_target_is_filled_in(target: str, found: str) -> None:
+    unit = "<trans-unit id='1'><source>a dog</source>{}<note>b</note></trans-unit>"
+    assert in_one(unit.format(target)) == unit.format(found)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<trans-unit id='1'><source>a dog</source><target>ein Hund</target></trans-unit>",
+        "<trans-unit id='1'><source>a</source><target><x id='1'/></target></trans-unit>",
+        "<trans-unit id='1' translate='no'><source>a dog</source></trans-unit>",
+        "<group translate='no'><trans-unit id='1'><source>a dog</source></trans-unit></group>",
+        "<note>a <source>dog</source></note>",
+        "<trans-unit id='1'><note>a dog</note></trans-unit>",
+    ],
+)
+def test_other_units_stay_as_they_are(unit: str) -> None:
+    assert in_one(unit) == unit
+
+
+def test_a_new_target_has_a_line_of_its_own_where_the_source_has_one() -> None:
+    unit = "  <trans-unit id='1'>\n    <source>a</source>{}\n  </trans-unit>"
+    assert in_one(unit.format("")) == unit.format("\n    <target>A</target>")
+
+
+def test_names_may_have_a_prefix() -> None:
+    text = (
+        "<x:xliff version='1.2'><x:file><x:body><x:trans-unit><x:source>a</x:source>"
+        "{}</x:trans-unit></x:body></x:file></x:xliff>"
+    )
+    assert filled(text.format("")) == text.format("<x:target>A</x:target>")
+
+
+def test_proposals_are_not_translated() -> None:
+    unit = (
+        "<trans-unit id='1'><source>a dog</source>{}<alt-trans><source>a dog</source>"
+        "<target>ein Hund</target></alt-trans></trans-unit>"
+    )
+    assert in_one(unit.format("")) == unit.format("<target>A DOG</target>")
+
+
+def test_segments_keep_their_marks() -> None:
+    unit = (
+        "<trans-unit id='1'><source>One. Two.</source><seg-source>"
+        "<mrk mtype='seg' mid='1'>One.</mrk> <mrk mtype='seg' mid='2'>Two.</mrk></seg-source>"
+        "{}</trans-unit>"
+    )
+    found = (
+        "<target><mrk mtype='seg' mid='1'>ONE.</mrk> <mrk mtype='seg' mid='2'>TWO.</mrk></target>"
+    )
+    assert in_one(unit.format("")) == unit.format(found)
+
+
+@pytest.mark.parametrize(
+    ("source", "read"),
+    [
+        ("the <g id='1'>red</g> dog", "the red dog"),
+        ("<bpt id='1'>&lt;b></bpt>red<ept id='1'>&lt;/b></ept> dogs", "red dogs"),
+        ("<bx id='1'/>red<ex id='2' rid='1'/> dogs", "red dogs"),
+        ("<ph id='1'>%s</ph> dogs", "%s dogs"),
+        ("<ph id='1'>&lt;br></ph>dogs", "dogs"),
+        ("<x id='1' equiv-text='{n}'/> dogs", "{n} dogs"),
+        ("two<bx id='1'/> red<bx id='2'/> big<ex id='1'/> dogs<ex id='2'/>", "two red big dogs"),
+        ("<ept id='1'/>red<bpt id='1'/> dogs", "red dogs"),
+        ("<ph id='1'>a<sub>b<ph id='2'>c</ph></sub></ph>dogs", "dogs"),
+        ("fish &amp; dogs", "fish & dogs"),
+    ],
+)
+def test_codes_are_not_read_and_stand_once_in_the_target(source: str, read: str) -> None:
+    text = ONE.format(f"<trans-unit id='1'><source>{source}</source></trans-unit>")
+    assembly = split_xliff(text)
+    assert texts(assembly) == [read]
+    same = f"<source>{source}</source><target>{source}</target>"
+    assert same in assembly.join(unchanged(assembly.segments))
+    codes = re.findall(r"<[^<>]*>", source)
+    target = assembly.join(shouted(assembly.segments)).partition("<target>")[2]
+    assert sorted(re.findall(r"<[^<>]*>", target.partition("</target>")[0])) == sorted(codes)
+
+
+def test_codes_that_belong_together_stay_in_order_among_words_in_any_order() -> None:
+    source = "see <bpt id='1'/>red <bx id='2'/>big<ex id='2'/><ept id='1'/> dogs"
+    assembly = split_xliff(ONE.format(f"<trans-unit><source>{source}</source></trans-unit>"))
+    target = assembly.join(backwards(assembly.segments)).partition("<target>")[2]
+    assert target.startswith(
+        "dogs <bpt id='1'/><bx id='2'/>big<ex id='2'/> red<ept id='1'/> see</target>"
+    )
+
+
+def test_a_source_without_words_is_its_own_translation() -> None:
+    unit = "<trans-unit id='1'><source><x id='1'/> 12</source>{}</trans-unit>"
+    assert in_one(unit.format("")) == unit.format("<target><x id='1'/> 12</target>")
+
+
+def test_segments_of_the_second_version_are_filled_in() -> None:
+    unit = (
+        "<unit id='1'><originalData><data id='d'>x</data></originalData><segment{}>"
+        "<source>the <pc id='1'>red</pc> dog<ph id='2' dataRef='d'/></source>{}</segment></unit>"
+    )
+    found = "<target>THE <pc id='1'>RED</pc> DOG<ph id='2' dataRef='d'/></target>"
+    assert filled(TWO.format(unit.format("", ""))) == TWO.format(unit.format("", found))
+    old = unit.format(' state="initial"', "<target>the red dog</target>")
+    assert filled(TWO.format(old)) == TWO.format(unit.format(' state="translated"', found))
+    done = unit.format(' state="final"', "<target>der rote Hund</target>")
+    assert filled(TWO.format(done)) == TWO.format(done)
+    kept = "<unit id='1' translate='no'><segment><source>a</source></segment></unit>"
+    assert filled(TWO.format(kept)) == TWO.format(kept)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<tmx/>", "must begin with <xliff>, but does not, at line 1, column 1"),
+        ("", "must begin with <xliff>"),
+        ("<xliff><file></xliff>", "malformed at line 1, column 14"),
+        ("<xliff><file>", "never closed"),
+    ],
+)
+def test_other_files_are_refused_in_words(text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        split_xliff(text)
+
+
+PIECES = st.sampled_from(
+    [
+        *("a dog. ", "two", " ", "&amp;", "\n", "12", "%s"),
+        *("<g id='1'>", "</g>", "<x id='2'/>", "<mrk mtype='seg' mid='1'>", "</mrk>", "<mrk/>"),
+        *("<bpt id='3'>&lt;b></bpt>", "<ept id='3'/>", "<bx id='4'/>", "<ex id='4'/>"),
+        *("<ph id='5'>%d</ph>", "<sub>x</sub>", "<!-- c -->"),
+    ]
+)
+
+
+@given(
+    st.lists(PIECES, max_size=12).map("".join),
+    st.sampled_from(["", "<target/>", "<target>b</target>", "<seg-source>{}</seg-source>"]),
+)
+def test_nothing_but_targets_is_ever_added(content: str, rest: str) -> None:
+    unit = f"<trans-unit id='1'><source>{content}</source>{rest.format(content)}</trans-unit>"
+    try:
+        assembly = split_xliff(ONE.format(unit))
+    except DataError:
+        return
+    done = assembly.join(unchanged(assembly.segments))
+    target = "" if "<target>b" in rest else f"<target>{content}</target>"
+    kept = "" if rest == "<target/>" else rest.format(content)
+    filled_unit = f"<trans-unit id='1'><source>{content}</source>{kept}{target}</trans-unit>"
+    assert done == ONE.format(filled_unit)
