@@ -262,8 +262,9 @@ def small_corpus(write_corpus: Callable[[Path], Corpus], tmp_path: Path) -> Corp
 def small_run(small_corpus: Corpus) -> Run:
     """`small_run(out, stop_at=None, on=None, **training)`: train, or go on; what happened.
 
-    `on` hears every event as it comes. `stop_if` is asked after each step, too. `settings`, by
-    section, are laid over the usual ones; a `parent` brings its own instead.
+    `on` hears every event as it comes. `stop_if` is asked after each step, too. `at_end` is that of
+    `run_training`. `settings`, by section, are laid over the usual ones; a `parent` brings its own
+    instead.
     """
 
     def run(
@@ -274,6 +275,7 @@ def small_run(small_corpus: Corpus) -> Run:
         corpus: Corpus = small_corpus,
         settings: Mapping[str, Any] = {},
         stop_if: Callable[[], bool] = lambda: False,
+        at_end: Callable[[Path], object] = lambda out: None,
         **training: Any,
     ) -> "tuple[Outcome, Events]":
         # Here, so that tests which train nothing never load torch.
@@ -297,7 +299,7 @@ def small_run(small_corpus: Corpus) -> Run:
             # Measuring takes longer than such a run.
             patch.setattr("heed.train.run.setup.measure_gflops", lambda device: 30.0)
             outcome = run_training(
-                Asked(asked), corpus, out, report=report, should_stop=should_stop
+                Asked(asked), corpus, out, report=report, should_stop=should_stop, at_end=at_end
             )
         return outcome, events
 

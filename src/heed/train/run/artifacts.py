@@ -114,8 +114,18 @@ class RunKeeper:
             raise RunError(f"cannot write {self.out}: it was moved or removed during the run.")
 
 
-def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: Report) -> None:
-    """Write the best model into the run folder; the average of checkpoints if it is better."""
+def finish(
+    out: Path,
+    trainer: Trainer,
+    recipe: Recipe,
+    data: Prepared,
+    report: Report,
+    at_end: Callable[[Path], object] = lambda out: None,
+) -> None:
+    """Write the best model into the run folder; the average of checkpoints if it is better.
+
+    `at_end` is called with the folder before the run is said to have ended.
+    """
     best = load_bundle(out / CHECKPOINTS / BEST)
     best = replace(best, decoding=decoding_to_store(data, recipe))
     # What a parent wrote is not known, so a run that starts from a model forbids nothing.
@@ -155,6 +165,7 @@ def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: 
         notes += calibrate_after_training(out, threads, recipe.training.time_s)
     for text in filter(None, notes):
         report({"kind": "note", "step": trainer.progress.step, "text": text})
+    at_end(out)
     report(
         {"kind": "end", "step": trainer.progress.step, "elapsed_s": trainer.elapsed_s, **numbers}
     )

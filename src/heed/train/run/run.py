@@ -32,7 +32,7 @@ from heed.train.step.control import CONTROL_FILE, ControlFile, Request, Requests
 from heed.train.step.events import EventLog, Report, duration, exact_duration, fan_out
 from heed.train.step.loop import train
 from heed.train.step.progress import Progress
-from heed.train.step.trainer import Trainer
+from heed.train.step.trainer import Estimate, Trainer
 from heed.train.tasks.table import TASKS
 from heed.train.watch.observe import Observer
 
@@ -84,7 +84,8 @@ def run_training(
         report: gets every event.
         should_stop: called after each step; True saves and pauses.
         before_step: called before each step, in every process.
-        at_end: called with `out`, still locked, when the model is written, in one process.
+        at_end: called with `out`, still locked, when the model is written, in one process. A run
+            that is killed in it calls it again.
         started_at: `time.monotonic()` at which the time budget starts; None = now.
         given_s: for messages: the time limit that was given, if `asked` has only a rest of it.
 
@@ -112,9 +113,7 @@ def run_training(
         if not was_finished:
             trainer.started_at = started_at - trainer.progress.elapsed_s
             notes += _slow_start(trainer, given_s)
-            _train(trainer, recipe, data, out, notes, report, should_stop, before_step)
-            if trainer.progress.is_finished and group.is_leader:
-                at_end(out)
+            _train(trainer, recipe, data, out, notes, report, should_stop, before_step, at_end)
         return Outcome(
             is_finished=trainer.progress.is_finished,
             was_finished=was_finished,
@@ -162,6 +161,7 @@ def _train(
     report: Report,
     should_stop: Callable[[], bool],
     before_step: Callable[[], None],
+    at_end: Callable[[Path], object],
 ) -> None:
     """Train to the end or to a pause; at the end write the model into the run folder.
 
@@ -189,6 +189,7 @@ def _train(
         report=report,
         requests=requests.take,
         before_step=before_step,
+        estimate=_estimate(data, recipe),
     )
     if not is_finished:
         progress = trainer.progress
@@ -196,7 +197,13 @@ def _train(
     if is_finished:
         whole = trainer.whole()
         if is_leader:
-            finish(out, whole, recipe, data, report)
+            finish(out, whole, recipe, data, report, at_end)
+
+
+def _estimate(data: Prepared, recipe: Recipe) -> Estimate | None:
+    """The estimate of the task, if it has one."""
+    measure = TASKS[recipe.task].estimate
+    return None if measure is None else lambda trainer: measure(trainer, data, recipe)
 
 
 def _noted(control: ControlFile, trainer: Trainer, report: Report) -> Request:
