@@ -34,6 +34,7 @@ from heed.serve.shapes.endpoint import (
     error_response,
     routes_of,
 )
+from heed.serve.shapes.keyless import Keyless
 from heed.serve.shapes.table import ENDPOINTS, style_of
 from heed.serve.watch.condition import Condition
 from heed.serve.watch.figures import Figures
@@ -78,6 +79,7 @@ def make_app(
     )
     app.state.usage = Usage()
     app.state.gate = Gate(settings, buckets)
+    app.state.keyless = Keyless(settings.limits.keyless_bytes)
     is_allowed, n_kept = settings.shows_inside, settings.inside.traces
     app.state.traces = Traces(service, is_allowed=is_allowed, n_kept=n_kept)
     app.state.searches = Searches(service, is_allowed=is_allowed, n_kept=n_kept)

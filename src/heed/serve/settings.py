@@ -133,6 +133,8 @@ class Limits:
 
     Attributes:
         body_bytes: maximum size of the body.
+        keyless_bytes: maximum size of a body whose key is in it, not in a header or the URL; eight
+            files at a time may be larger.
         file_bytes: maximum size of a file.
         chars: maximum number of characters in all its texts.
         texts: maximum number of texts.
@@ -141,6 +143,7 @@ class Limits:
     """
 
     body_bytes: Annotated[int, Range(1024, 1 << 32)] = 1 << 20
+    keyless_bytes: Annotated[int, Range(1024, 1 << 32)] = 128 << 10
     file_bytes: Annotated[int, Range(1024, 1 << 32)] = 10 << 20
     chars: Annotated[int, Range(1, 1 << 30)] = 100_000
     texts: Annotated[int, Range(1, 1 << 20)] = 1000
@@ -192,8 +195,10 @@ class Store:
         glossaries_per_key: maximum number of glossaries of one key.
         glossary_terms: maximum number of terms in a glossary.
         suggestions: maximum number of suggestions by `/suggest`; 0 = they are refused.
-        files: maximum number of translated files to fetch; of more, the oldest of the key with the
-            most are deleted; 0 = no files.
+        suggestions_per_client: maximum number of suggestions of one key; on a server without keys
+            of one address, since the server started.
+        files: maximum number of translated files to fetch; of more, the oldest of the key or
+            address with the most are deleted; 0 = no files.
         file_s: seconds that they are kept.
     """
 
@@ -202,6 +207,7 @@ class Store:
     glossaries_per_key: Annotated[int, Range(0, 1 << 20)] = 100
     glossary_terms: Annotated[int, Range(1, 1 << 20)] = 10_000
     suggestions: Annotated[int, Range(0, 1 << 30)] = 0
+    suggestions_per_client: Annotated[int, Range(1, 1 << 30)] = 100
     files: Annotated[int, Range(0, 1 << 20)] = 100
     file_s: Annotated[float, Range(1, 31_536_000)] = 1800.0
 

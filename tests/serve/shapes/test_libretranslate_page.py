@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 from tests.serve.conftest import Serve
 
+from heed.serve.access.keys import Keys
 from heed.serve.settings import Access, Limits, Listen, Store
-from heed.serve.shapes.storage import FILE
+from heed.serve.shapes.storage import FILE, UPDATES
 
 SUGGESTION = {"q": "bike", "s": "Rad", "source": "en", "target": "de"}
 
@@ -56,3 +58,50 @@ def test_suggestions_are_kept_up_to_a_number(serve: Serve, en_de: str, tmp_path:
     assert rows == [("en", "de", "bike", "Rad")] * 2
     missing = client.post("/suggest", data={**SUGGESTION, "s": ""})
     assert missing.json() == {"error": "Invalid request: missing s parameter"}
+
+
+def test_a_key_may_not_fill_the_store(serve: Serve, en_de: str, tmp_path: Path) -> None:
+    keys = Keys(tmp_path / "keys.sqlite")
+    headers = [{"X-API-Key": keys.add(name)} for name in ("anna", "ben")]
+    keys.close()
+    access = Access(keys="on", keys_file=str(tmp_path / "keys.sqlite"))
+    store = Store(folder=str(tmp_path), suggestions=3, suggestions_per_client=2)
+    client = serve(en_de, access=access, store=store)
+
+    def suggest(number: int) -> int:
+        return client.post("/suggest", data=SUGGESTION, headers=headers[number]).status_code
+
+    assert [suggest(0), suggest(0), suggest(0), suggest(1), suggest(1)] == [200, 200, 403, 200, 403]
+    refused = client.post("/suggest", data=SUGGESTION, headers=headers[0])
+    assert refused.json() == {"error": "This server keeps at most 2 suggestions of a client."}
+
+
+def test_without_keys_an_address_may_not_fill_the_store(
+    serve: Serve, en_de: str, tmp_path: Path
+) -> None:
+    store = Store(folder=str(tmp_path), suggestions=10, suggestions_per_client=1)
+    app = serve(en_de, store=store).app
+    addresses = "192.0.2.1", "192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2"
+    codes = [
+        TestClient(app, client=(address, 1)).post("/suggest", data=SUGGESTION).status_code
+        for address in addresses
+    ]
+    assert codes == [200, 403, 200, 200, 403]
+    with closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        owners = connection.execute("select owner from suggestions").fetchall()
+    assert not any(address in str(owners) for address in addresses)
+
+
+def test_a_store_of_an_earlier_version_keeps_its_suggestions(
+    serve: Serve, en_de: str, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(tmp_path / FILE)) as connection, connection:
+        for statement in UPDATES[0]:
+            connection.execute(statement)
+        connection.execute("pragma user_version = 1")
+        connection.execute("insert into suggestions values ('en', 'de', 'bike', 'Fahrrad')")
+    store = Store(folder=str(tmp_path), suggestions=2)
+    assert serve(en_de, store=store).post("/suggest", data=SUGGESTION).status_code == 200
+    with closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        rows = connection.execute("select s, owner = '' from suggestions").fetchall()
+    assert rows == [("Fahrrad", 1), ("Rad", 0)]

@@ -53,6 +53,10 @@ class Buckets:
         self._file = _file_in_memory(n_sets * _SET_BYTES) if is_shared else -1
         self._table = mmap.mmap(self._file, n_sets * _SET_BYTES)
 
+    def mark(self, client: str) -> str:
+        """A hash of a client's name, which only processes with this table can compute."""
+        return blake2b(client.encode(), digest_size=NAME_BYTES, key=self._secret).hexdigest()
+
     def change(self, client: str, change: Callable[[Filling | None], Filling]) -> None:
         """Change the bucket of a client; no other running process changes it meanwhile.
 

@@ -1,4 +1,7 @@
-"""`Gate`: admit or refuse a request, by its key and the client's rate limit."""
+"""`Gate`: admit or refuse a request, by its key and the client's rate limit.
+
+It looks twice: at the head of a request, before the body is read, and at all of its parameters.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -62,36 +65,65 @@ class Gate:
         self._trusted = networks_of(settings.listen.trusted_proxies)
         self._origins = frozenset(map(origin_in_ascii, settings.access.origins))
         self._per_minute = settings.access.per_minute
-        self._rates = Rates(burst=settings.access.burst, buckets=buckets)
+        self._buckets = buckets or Buckets()
+        self._rates = Rates(burst=settings.access.burst, buckets=self._buckets)
+
+    @property
+    def needs_keys(self) -> bool:
+        """Whether requests need a key."""
+        return self._keys is not None
+
+    def look(
+        self, *, headers: Headers, query: Mapping[str, Any], in_body: bool, stores: bool
+    ) -> Key | None:
+        """Refuse a request by its head, before its body is read.
+
+        Args:
+            headers: headers of the request.
+            query: parameters in its URL.
+            in_body: whether the body may have a parameter for the key.
+            stores: whether it stores something on the server.
+
+        Returns:
+            Its key; None = there are no keys, or it can only be in the body.
+
+        Raises:
+            Refusal: there is no valid key (401); or a page of another origin would store something
+                (403).
+        """
+        if self._keys is None:
+            # Otherwise a key is proof enough: a browser adds none by itself.
+            if stores and is_of_other_page(headers, self._origins):
+                raise _of_other_page()
+            return None
+        given = key_in(headers, query)
+        return self._key(self._keys, given) if given or not in_body else None
 
     def admit(
         self,
         *,
+        key: Key | None,
         peer: str,
         headers: Headers,
         values: Mapping[str, Any],
         n_texts: int,
         n_chars: int,
-        stores: bool = False,
     ) -> Admission:
         """Admit a request, and count it.
 
         Args:
+            key: the result of `look`.
             peer: address of the other end of the connection.
             headers: headers of the request.
             values: its parameters, which may include a key.
             n_texts: number of texts, which is its cost.
             n_chars: number of characters in all its texts.
-            stores: whether it stores something on the server.
 
         Raises:
-            Refusal: there is no valid key (401), too much text (400) or too many requests (429); or
-                a page of another origin would store something (403).
+            Refusal: there is no valid key (401), too much text (400) or too many requests (429).
         """
-        # A key is proof enough: a browser adds none by itself.
-        if stores and self._keys is None and is_of_other_page(headers, self._origins):
-            raise _of_other_page()
-        key = self._key(headers, values)
+        if key is None and self._keys is not None:
+            key = self._key(self._keys, key_in(headers, values))
         if key and key.chars and n_chars > key.chars:
             raise Refusal(
                 400,
@@ -102,8 +134,7 @@ class Gate:
         per_minute = key.per_minute if key else self._per_minute
         if not per_minute:
             return Admission(key=name, most_chars=most_chars)
-        forwarded = ", ".join(headers.getlist("x-forwarded-for"))
-        client = f"key {name}" if key else bucket_of(client_address(peer, forwarded, self._trusted))
+        client = f"key {name}" if key else self._address(peer, headers)
         taken = self._rates.take(client, n_texts, per_minute=per_minute)
         if not taken.is_allowed:
             raise Refusal(
@@ -114,21 +145,41 @@ class Gate:
             )
         return Admission(key=name, most_chars=most_chars, headers=taken.headers())
 
+    def owner(self, key: str, *, peer: str, headers: Headers) -> str:
+        """The client to whom stored data is attributed.
+
+        Args:
+            key: name of its key; empty on a server without keys.
+            peer: address of the other end of the connection.
+            headers: headers of its request.
+
+        Returns:
+            The key's name; without keys a hash of the address, which means nothing once the server
+            has ended.
+        """
+        return key or f"@{self._buckets.mark(self._address(peer, headers))}"
+
+    def _address(self, peer: str, headers: Headers) -> str:
+        forwarded = ", ".join(headers.getlist("x-forwarded-for"))
+        return bucket_of(client_address(peer, forwarded, self._trusted))
+
     def close(self) -> None:
         """Close the file of keys."""
         if self._keys is not None:
             self._keys.close()
 
-    def _key(self, headers: Headers, values: Mapping[str, Any]) -> Key | None:
-        if self._keys is None:
-            return None
+    def _key(self, keys: Keys, given: str) -> Key:
         # Search even without a key, so that every refusal takes the same time.
-        key = self._keys.find(key_in(headers, values))
+        key = keys.find(given)
         if key is None:
-            raise Refusal(
-                401, "Invalid API key", code="invalid_key", headers={"WWW-Authenticate": "Bearer"}
-            )
+            raise no_key("Invalid API key")
         return key
+
+
+def no_key(sentence: str, headers: Mapping[str, str] | None = None) -> Refusal:
+    """The refusal of a request without a valid key."""
+    challenge = {"WWW-Authenticate": "Bearer", **(headers or {})}
+    return Refusal(401, sentence, code="invalid_key", headers=challenge)
 
 
 def _of_other_page() -> Refusal:

@@ -45,20 +45,29 @@ class Parameters:
             await file.close()
 
 
+def query_of(request: Request) -> dict[str, Any]:
+    """The parameters in the URL of a request.
+
+    Raises:
+        Refusal: they are not UTF-8, or too many (400).
+    """
+    return _decoded_form(request.scope["query_string"], "The query")
+
+
 async def read_parameters(
-    request: Request, max_bytes: int, *, max_multipart_bytes: int
+    request: Request, query: dict[str, Any], max_bytes: int, *, max_multipart_bytes: int
 ) -> Parameters:
     """Read all parameters; those in the body override those in the query.
 
     Args:
         request: the request; its body is read here.
+        query: its `query_of`.
         max_bytes: maximum size of a body that is parsed as a whole, in the event loop.
         max_multipart_bytes: maximum size of a multipart body.
 
     Raises:
         Refusal: the body is too long (413), of another type (415), or invalid for its type (400).
     """
-    query = _decoded_form(request.scope["query_string"], "The query")
     _require_plain(request.headers)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     max_bytes = max_multipart_bytes if kind == MULTIPART else max_bytes

@@ -27,7 +27,7 @@ from heed.serve.shapes.deepl import (
     refuse_unsupported,
 )
 from heed.serve.shapes.downloads import Downloads, keep_file
-from heed.serve.shapes.endpoint import Asked, Endpoint
+from heed.serve.shapes.endpoint import Asked, Endpoint, owner_of
 from heed.serve.shapes.fields import Field
 from heed.serve.shapes.libretranslate_files import FILE
 from heed.serve.shapes.schemas import INTEGER, TEXT, record
@@ -69,7 +69,7 @@ async def _upload(service: Service, asked: Asked) -> dict[str, Any]:
     found = await translate_file(service, values["file"], order)
     key = secrets.token_hex(32)
     kept = await keep_file(
-        service.settings.store, found.name, found.content, lock=_lock(key), owner=asked.key
+        service.settings.store, found.name, found.content, lock=_lock(key), owner=owner_of(asked)
     )
     asked.http.app.state.usage.n_chars += found.n_chars
     return {"document_id": kept.partition("-")[0].upper(), "document_key": key}

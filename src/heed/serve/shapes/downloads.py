@@ -65,7 +65,7 @@ class Downloads:
             name: name of the file, without folders.
             content: its bytes.
             lock: hexadecimal hash of a secret that is required to fetch it.
-            owner: name of the client's key; "" = there are no keys.
+            owner: name of the client's key or a hash of its address.
 
         Returns:
             A name for fetching it.

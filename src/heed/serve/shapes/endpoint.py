@@ -16,12 +16,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from heed.serve.access.gate import Admission, Gate
+from heed.serve.access.gate import IN_BODY, Admission, Gate
+from heed.serve.access.keys import Key
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
-from heed.serve.shapes.body import Parameters, read_parameters
+from heed.serve.settings import Limits
+from heed.serve.shapes.body import Parameters, query_of, read_parameters
 from heed.serve.shapes.fields import Field, take, texts_for_model
 from heed.serve.shapes.json_answer import JsonAnswer
+from heed.serve.shapes.keyless import Keyless
 from heed.serve.shapes.style import Style
 from heed.serve.work.deadline import Deadline
 
@@ -144,16 +147,12 @@ class _Path:
 
 
 async def _answer(http: HttpRequest, endpoint: Endpoint, service: Service) -> Response:
-    limits = service.settings.limits
-    has_file = any(each.kind == "file" for each in endpoint.fields)
-    given = await read_parameters(
-        http,
-        limits.body_bytes,
-        max_multipart_bytes=limits.file_bytes if has_file else limits.body_bytes,
-    )
+    query = query_of(http)
+    key = _look(http, endpoint, query) if endpoint.needs_key else None
+    given = await _read(http, endpoint, service.settings.limits, query, key)
     try:
         values = take(endpoint.fields, given, endpoint.style)
-        admission = _admit(http, endpoint, given, values) if endpoint.needs_key else Admission()
+        admission = _admit(http, endpoint, key, given, values)
         http.state.headers = admission.headers
         asked = Asked(
             values=values,
@@ -169,22 +168,77 @@ async def _answer(http: HttpRequest, endpoint: Endpoint, service: Service) -> Re
     return found if isinstance(found, Response) else JsonAnswer(found, endpoint.status)
 
 
-def _admit(
-    http: HttpRequest, endpoint: Endpoint, given: Parameters, values: Mapping[str, Any]
-) -> Admission:
-    """Check the request with the gate."""
+def _look(http: HttpRequest, endpoint: Endpoint, query: Mapping[str, Any]) -> Key | None:
+    """The key in the head of a request, which the gate checks before the body is read."""
+    return _gate_of(http).look(
+        headers=http.headers,
+        query=query,
+        in_body=any(each.name in IN_BODY for each in endpoint.fields),
+        stores=endpoint.stores,
+    )
+
+
+def _gate_of(http: HttpRequest) -> Gate:
     gate: Gate = http.app.state.gate
+    return gate
+
+
+async def _read(
+    http: HttpRequest,
+    endpoint: Endpoint,
+    limits: Limits,
+    query: dict[str, Any],
+    key: Key | None,
+) -> Parameters:
+    """All parameters of a request; without a known key, only if they are not too long."""
+    if not endpoint.needs_key:
+        return Parameters(values=query, is_form=True)  # it has no fields
+    has_file = any(each.kind == "file" for each in endpoint.fields)
+    most_bytes = limits.file_bytes if has_file else limits.body_bytes
+    if key is not None or not _gate_of(http).needs_keys:
+        return await read_parameters(http, query, limits.body_bytes, max_multipart_bytes=most_bytes)
+    keyless: Keyless = http.app.state.keyless
+    announced = http.headers.get("content-length", "")
+    with keyless.counted(http.receive, announced, has_file=has_file) as receive:
+        counted = HttpRequest(http.scope, receive)
+        return await read_parameters(
+            counted, query, limits.body_bytes, max_multipart_bytes=most_bytes
+        )
+
+
+def _admit(
+    http: HttpRequest,
+    endpoint: Endpoint,
+    key: Key | None,
+    given: Parameters,
+    values: Mapping[str, Any],
+) -> Admission:
+    """Check the whole request with the gate."""
+    if not endpoint.needs_key:
+        return Admission()
     texts = texts_for_model(endpoint.fields, values)
     if endpoint.texts_of_body is not None:
         texts.append(endpoint.texts_of_body(given.values.get("")))
-    return gate.admit(
-        peer=http.client.host if http.client else "",
+    return _gate_of(http).admit(
+        key=key,
+        peer=_peer_of(http),
         headers=http.headers,
         values=given.values,
         n_texts=max([1, *map(len, texts)]),
         n_chars=sum(len(text) for together in texts for text in together),
-        stores=endpoint.stores,
     )
+
+
+def owner_of(asked: Asked) -> str:
+    """The client to whom the stored data of a request is attributed."""
+    return _gate_of(asked.http).owner(
+        asked.key, peer=_peer_of(asked.http), headers=asked.http.headers
+    )
+
+
+def _peer_of(http: HttpRequest) -> str:
+    """The address of the other end of the connection."""
+    return http.client.host if http.client else ""
 
 
 def _within_own_time(http: HttpRequest) -> AbstractAsyncContextManager[None]:

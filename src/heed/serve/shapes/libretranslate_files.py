@@ -16,7 +16,7 @@ from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes import schemas
 from heed.serve.shapes.downloads import Downloads, keep_file
-from heed.serve.shapes.endpoint import Asked, Endpoint
+from heed.serve.shapes.endpoint import Asked, Endpoint, owner_of
 from heed.serve.shapes.fields import Field
 from heed.serve.shapes.libretranslate import API_KEY, SOURCE, STYLE, TAG, TARGET, direction
 from heed.serve.shapes.translated_file import FileOrder, attachment, translate_file
@@ -42,7 +42,7 @@ async def _translate_file(service: Service, asked: Asked) -> dict[str, Any]:
     source, target = direction(service, values["source"], values["target"])
     order = FileOrder(source=source, target=target, most_chars=asked.most_chars)
     found = await translate_file(service, values["file"], order)
-    kept = await keep_file(store, found.name, found.content, owner=asked.key)
+    kept = await keep_file(store, found.name, found.content, owner=owner_of(asked))
     return {"translatedFileUrl": str(_address(service, asked, kept))}
 
 

@@ -11,7 +11,7 @@ from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO
 from heed.serve.service import Service
 from heed.serve.shapes import schemas
-from heed.serve.shapes.endpoint import Asked, Endpoint
+from heed.serve.shapes.endpoint import Asked, Endpoint, owner_of
 from heed.serve.shapes.fields import Field
 from heed.serve.shapes.libretranslate import (
     API_KEY,
@@ -56,7 +56,12 @@ async def _suggest(service: Service, asked: Asked) -> dict[str, Any]:
     require_within_limits(service, [values["q"], values["s"]])
     source, target = direction(service, values["source"], values["target"])
     await asyncio.to_thread(
-        Storage(service.settings.store).add_suggestion, source, target, values["q"], values["s"]
+        Storage(service.settings.store).add_suggestion,
+        owner_of(asked),
+        source,
+        target,
+        values["q"],
+        values["s"],
     )
     return {"success": True}
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from heed.disk.files import make_directory
@@ -27,8 +28,7 @@ Pair = tuple[str, str]
 Terms = Mapping[str, str]
 """Maps terms to translations."""
 
-VERSION = 1
-SCHEMA = (
+_TO_VERSION_1 = (
     # The tables of version 0: one dictionary per glossary, in the same row.
     """
     create table if not exists glossaries (
@@ -56,9 +56,11 @@ SCHEMA = (
     "insert into glossaries select id, owner, name, created from monolingual order by rowid",
     "insert into dictionaries select id, source, target, terms from monolingual",
     "drop table monolingual",
-    f"pragma user_version = {VERSION}",
 )
-"""Statements that turn a new file, or one of version 0, into one of this version."""
+_TO_VERSION_2 = ("alter table suggestions add column owner text not null default ''",)
+UPDATES = (_TO_VERSION_1, _TO_VERSION_2)
+"""Statements that turn a file of each version into one of the next. A new file has version 0."""
+VERSION = len(UPDATES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +133,9 @@ class Storage:
         )
         with self._open() as connection:
             connection.execute("begin immediate")
-            self._require_room_of(connection, owner)
+            if owner:  # else there are no keys
+                limit = self._settings.glossaries_per_key
+                _require_room_of(connection, "glossaries", owner, limit, "a key")
             _require_room(connection, "glossaries", self._settings.glossaries)
             row = (glossary.id, owner, name, glossary.created)
             connection.execute("insert into glossaries values (?, ?, ?, ?)", row)
@@ -195,32 +199,26 @@ class Storage:
             )
             return found.rowcount
 
-    def add_suggestion(self, source: str, target: str, q: str, s: str) -> None:
+    def add_suggestion(self, owner: str, source: str, target: str, q: str, s: str) -> None:
         """Store a user's suggestion of a better translation.
 
         Raises:
-            Refusal: there are too many.
+            Refusal: there are too many, of this owner or of all.
         """
         with self._open() as connection:
+            connection.execute("begin immediate")
+            limit = self._settings.suggestions_per_client
+            _require_room_of(connection, "suggestions", owner, limit, "a client")
             _require_room(connection, "suggestions", self._settings.suggestions)
             connection.execute(
-                "insert into suggestions values (?, ?, ?, ?)", (source, target, q, s)
+                "insert into suggestions (source, target, q, s, owner) values (?, ?, ?, ?, ?)",
+                (source, target, q, s, owner),
             )
 
     def _is_there(self) -> bool:
         with suppress(HeedError, OSError):
             return (folder_of(self._settings) / FILE).exists()
         return False
-
-    def _require_room_of(self, connection: sqlite3.Connection, owner: str) -> None:
-        """Refuse a further glossary of a key that has the most; "" = there are no keys."""
-        if not owner:
-            return
-        query = "select count(*) from glossaries where owner = ?"
-        (n_rows,) = connection.execute(query, (owner,)).fetchone()
-        if n_rows >= (limit := self._settings.glossaries_per_key):
-            sentence = f"This server keeps at most {limit} glossaries of a key."
-            raise Refusal(403, sentence, code="store_full")
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -246,9 +244,10 @@ def _update_schema(connection: sqlite3.Connection) -> None:
         return
     with connection:
         connection.execute("begin immediate")
-        if _version(connection) == 0:  # else another process has updated it meanwhile
-            for statement in SCHEMA:
-                connection.execute(statement)
+        # Another process may have updated it meanwhile.
+        for statement in chain.from_iterable(UPDATES[_version(connection) :]):
+            connection.execute(statement)
+        connection.execute(f"pragma user_version = {VERSION}")
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -286,4 +285,14 @@ def _require_room(connection: sqlite3.Connection, table: str, limit: int) -> Non
     (n_rows,) = connection.execute(f"select count(*) from {table}").fetchone()
     if n_rows >= limit:
         sentence = f"This server keeps at most {limit} {table}."
+        raise Refusal(403, sentence, code="store_full")
+
+
+def _require_room_of(
+    connection: sqlite3.Connection, table: str, owner: str, limit: int, whose: str
+) -> None:
+    query = f"select count(*) from {table} where owner = ?"
+    (n_rows,) = connection.execute(query, (owner,)).fetchone()
+    if n_rows >= limit:
+        sentence = f"This server keeps at most {limit} {table} of {whose}."
         raise Refusal(403, sentence, code="store_full")
