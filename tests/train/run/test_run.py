@@ -526,18 +526,6 @@ def test_a_run_killed_while_its_heads_are_chosen_is_not_finished(
     assert (outcome.was_finished, chosen) == (True, [out])
 
 
-def test_estimating_what_the_end_takes_changes_no_weight(
-    small_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = {"validations": 0, "validate_every": None, "time_s": 1e6}
-    estimated, _ = small_run(tmp_path / "estimated", **settings)
-    monkeypatch.setattr("heed.train.run.run._estimate", lambda *given: None)
-    plain, _ = small_run(tmp_path / "plain", **settings)
-    assert plain.progress.reserve_s is None
-    assert estimated.progress.reserve_s is not None and 0 < estimated.progress.reserve_s < 1000
-    assert digest(tmp_path / "estimated") == digest(tmp_path / "plain")
-
-
 def test_a_finished_run_takes_over_other_decoding_settings(small_run: Run, tmp_path: Path) -> None:
     out = tmp_path / "run"
     small_run(out)

@@ -5,7 +5,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from heed.train.step.loop import train
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.progress import Progress, training_seconds
 from heed.train.step.train_step import train_step
-from heed.train.step.trainer import Estimate, Trainer
+from heed.train.step.trainer import Trainer
 from heed.train.step.validate import Validation
 
 SPECIAL = {"pad_id": 0, "bos_id": 2, "eos_id": 3}
@@ -355,60 +354,6 @@ def test_time_is_set_aside_for_the_last_validation_and_for_writing() -> None:
     assert by_steps.left_s is None
     by_steps.clock_s, by_steps.progress.step = 20.0, 10
     assert by_steps.left_s == 80.0
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """The clock of trainers: `now` is its time in seconds."""
-    own = SimpleNamespace(now=0.0)
-    own.monotonic = lambda: own.now
-    monkeypatch.setattr("heed.train.step.trainer.time", own)
-    return own
-
-
-def ended_at(clock: SimpleNamespace, validations: int, estimate: Estimate | None) -> float:
-    """Train for 100 s with steps of a second; the time at which the last one ended."""
-    config = TrainConfig(time_s=100.0, validations=validations, warmup_steps=2)
-    trainer = make_trainer(config)
-    trainer.started_at, trainer.ending = 0.0, 2.0
-    trainer.time_limit_s = training_seconds(100.0, None, 2.0)
-
-    def step() -> None:
-        clock.now += 1.0
-
-    train(
-        trainer,
-        keeper=MemoryKeeper(),
-        validate=fixed_validation(),
-        report=lambda event: None,
-        requests=lambda: Request.NONE,
-        before_step=step,
-        estimate=estimate,
-    )
-    return clock.now
-
-
-@pytest.mark.parametrize(("seconds", "end"), [(1.0, 97.0), (10.0, 67.0), (30.0, 50.0)])
-def test_a_run_without_validations_measures_at_half_time_what_its_end_takes(
-    clock: SimpleNamespace, seconds: float, end: float
-) -> None:
-    measured: list[float] = []
-
-    def estimate(trainer: Trainer) -> float:
-        measured.append(clock.now)
-        return seconds
-
-    assert ended_at(clock, 0, estimate) == end
-    assert measured == [46.0]  # half of the 90.9 s that are assumed to be for training
-
-
-def test_a_validation_tells_better_than_an_estimate_what_the_end_takes(
-    clock: SimpleNamespace,
-) -> None:
-    def estimate(trainer: Trainer) -> float:
-        raise AssertionError
-
-    assert ended_at(clock, 10, estimate) > 90.0
 
 
 def test_the_time_left_does_not_count_the_preparation_as_time_of_steps() -> None:

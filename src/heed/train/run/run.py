@@ -32,7 +32,7 @@ from heed.train.step.control import CONTROL_FILE, ControlFile, Request, Requests
 from heed.train.step.events import EventLog, Report, duration, exact_duration, fan_out
 from heed.train.step.loop import train
 from heed.train.step.progress import Progress
-from heed.train.step.trainer import Estimate, Trainer
+from heed.train.step.trainer import Trainer
 from heed.train.tasks.table import TASKS
 from heed.train.watch.observe import Observer
 
@@ -189,7 +189,6 @@ def _train(
         report=report,
         requests=requests.take,
         before_step=before_step,
-        estimate=_estimate(data, recipe),
     )
     if not is_finished:
         progress = trainer.progress
@@ -198,12 +197,6 @@ def _train(
         whole = trainer.whole()
         if is_leader:
             finish(out, whole, recipe, data, report, at_end)
-
-
-def _estimate(data: Prepared, recipe: Recipe) -> Estimate | None:
-    """The estimate of the task, if it has one."""
-    measure = TASKS[recipe.task].estimate
-    return None if measure is None else lambda trainer: measure(trainer, data, recipe)
 
 
 def _noted(control: ControlFile, trainer: Trainer, report: Report) -> Request:

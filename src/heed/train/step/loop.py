@@ -22,7 +22,7 @@ from heed.train.step.fit_memory import (
 )
 from heed.train.step.rollback import MAX_SKIPPED, are_finite, is_sound, roll_back
 from heed.train.step.train_step import StepResult, batch_losses, train_step
-from heed.train.step.trainer import EpochPairs, Estimate, Keeper, Trainer, Validate
+from heed.train.step.trainer import EpochPairs, Keeper, Trainer, Validate
 
 VALIDATION_SHARE = 0.2
 """Largest share of the time budget for validations, except the last one."""
@@ -30,13 +30,6 @@ VALIDATION_SHARE = 0.2
 FIRST_VALIDATION_S = 6.0
 """What the first one is assumed to take, but no more than a tenth of the time given: a model that
 has learned little translates every sentence to the longest length."""
-
-
-ESTIMATE_AT = 0.5
-"""Share of a short run after which its end is estimated."""
-
-WRITE_S, BYTES_PER_SECOND = 0.05, 1e8
-"""What writing weights takes on a disk that is not slow, before it was measured."""
 
 
 def train(
@@ -47,7 +40,6 @@ def train(
     report: Report,
     requests: Callable[[], Request],
     before_step: Callable[[], None] = lambda: None,
-    estimate: Estimate | None = None,
 ) -> bool:
     """Train until the budget is used up; of several processes only the leader keeps and validates.
 
@@ -72,7 +64,9 @@ def train(
             report(_step_event(trainer, result, time.monotonic() - began_at))
             if progress.skipped >= MAX_SKIPPED:
                 report(roll_back(progress, lambda: keeper.restore(trainer)))
-            is_validated = _validated_if_due(trainer, keeper, validate, report, estimate)
+            is_validated = _is_validation_due(trainer)
+            if is_validated:
+                _validate(trainer, keeper, validate, report)
             if trainer.share >= 1.0:
                 progress.is_finished = True
             request = max(request, int(group.most(requests())))
@@ -226,36 +220,6 @@ def _is_validation_due(trainer: Trainer) -> bool:
         if is_early or trainer.time_limit_s - trainer.clock_s < pause_s:
             return False  # the last validation comes at the end anyway
     return trainer.share * config.validations >= progress.validations + 1
-
-
-def _validated_if_due(
-    trainer: Trainer, keeper: Keeper, validate: Validate, report: Report, estimate: Estimate | None
-) -> bool:
-    """Validate, or estimate how long that will take, if one of them is due; whether the first."""
-    if _is_validation_due(trainer):
-        _validate(trainer, keeper, validate, report)
-        return True
-    if estimate and _is_estimate_due(trainer):
-        _estimate(trainer, estimate)
-    return False
-
-
-def _is_estimate_due(trainer: Trainer) -> bool:
-    """Whether half of the time is over, and no validation has told what the end will take."""
-    is_measured = trainer.progress.reserve_s is not None
-    return trainer.config.time_s is not None and not is_measured and trainer.share >= ESTIMATE_AT
-
-
-def _estimate(trainer: Trainer, estimate: Estimate) -> None:
-    """Set time aside for the last validation, which will be the first one."""
-    group, whole = trainer.group, trainer.whole()
-    seconds = estimate(whole) if group.is_leader else 0.0
-    trainer.model.train()
-    group.wait()
-    n_bytes = sum(weight.nbytes for weight in whole.weights().values())
-    trainer.write_s = min(trainer.write_s, WRITE_S + n_bytes / BYTES_PER_SECOND)
-    trainer.tick()
-    trainer.set_aside(group.agree(seconds))
 
 
 def _validate(trainer: Trainer, keeper: Keeper, validate: Validate, report: Report) -> None:

@@ -64,7 +64,7 @@ class Trainer:
         started_at: `time.monotonic()` at which `elapsed_s` was zero.
         time_limit_s: seconds until the budget is used up.
         clock_s: `elapsed_s` as the leader had it at the last `tick`: the same in all processes.
-        write_s: seconds it takes to write the weights as the best ones.
+        write_s: seconds it took to write the weights as the best ones.
         validation_s: seconds the last validation took.
         validated_s: `clock_s` when it ended, or at this start of the run.
         began_s: `clock_s` before the first step of this start of the run.
@@ -126,19 +126,14 @@ class Trainer:
         left_s = min(of_time, of_steps)
         return left_s if math.isfinite(left_s) else None
 
-    def set_aside(self, validation_s: float | None = None) -> None:
-        """Leave time for one more validation, for writing the model, and for what follows.
-
-        Args:
-            validation_s: seconds that a validation takes; None = as the last one.
-        """
+    def set_aside(self) -> None:
+        """Leave time for one more validation like the last, and for writing the model."""
         progress, time_s = self.progress, self.config.time_s
-        validation_s = self.validation_s if validation_s is None else validation_s
         if time_s is None or progress.is_finished:
             return  # remaining time must not restart a finished run
         n_validations = 2 if self.config.average_checkpoints > 1 else 1  # of the mean
         # Still to write: the best weights, a checkpoint (three times as much) and the model.
-        validations_s = 1.1 * (n_validations + self.ending) * validation_s
+        validations_s = 1.1 * (n_validations + self.ending) * self.validation_s
         progress.reserve_s = validations_s + 6 * self.write_s
         self.time_limit_s = training_seconds(time_s, progress.reserve_s)
 
@@ -174,6 +169,3 @@ class Trainer:
 
 
 Validate = Callable[[Trainer], Validation]
-
-Estimate = Callable[[Trainer], float]
-"""Measures in short how many seconds a validation takes."""

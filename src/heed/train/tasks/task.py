@@ -27,8 +27,6 @@ class Task:
         collate: lays pairs out as a batch.
         validate: scores the weights of a trainer in evaluation mode.
         observe: the input of the observer.
-        estimate: measures how many seconds `validate` takes, in a fraction of them; None = not
-            possible.
         usage: how the model is used, with `{out}` for its folder.
         ending: recipe, corpus → duration of the work after training, in validations.
         counts: amounts of text for training and development, by the name of the unit.
@@ -43,4 +41,3 @@ class Task:
     usage: str
     counts: Callable[[Prepared], dict[str, int]]
     ending: Callable[[Recipe, Prepared], float] = lambda recipe, data: 0.0
-    estimate: Callable[[Trainer, Prepared, Recipe], float] | None = None

@@ -1,7 +1,6 @@
 """Translation: pairs of sentences, judged by translating those held out."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from heed.text.vocab import Vocab
 from heed.train.epochs.maker import EpochMaker
 from heed.train.recipe.recipe import Draft, Recipe
 from heed.train.recipe.snapshot import make_reader, make_translator
-from heed.train.step.averages import using_weights
 from heed.train.step.trainer import EpochPairs, Trainer
 from heed.train.step.validate import Validation, dev_sets, validate
 from heed.train.tasks.task import Task
@@ -25,9 +23,6 @@ from heed.translate.rerank import LEAST_PAIRS
 
 MOST_TRIED = 300
 """Development sentences with which `run/remember.py` tries the training pairs, a second or two."""
-
-LEAST_ESTIMATED = 50
-"""Development sentences whose validation tells how long one of all takes."""
 
 
 def _prepare(
@@ -74,21 +69,6 @@ def _validate(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
     )
 
 
-def _estimate(trainer: Trainer, data: Prepared, recipe: Recipe) -> float:
-    """Seconds that a validation takes, from one of every eighth sentence, or of 50."""
-    step = max(1, min(8, len(data.dev) // LEAST_ESTIMATED))
-    some = replace(data, dev=data.dev[::step])
-    with using_weights(trainer.model, trainer.averaged):
-        trainer.model.eval()
-        found = validate(
-            make_translator(trainer, data, recipe),
-            dev_sets(some),
-            n_sentences=-(-recipe.training.validation_sentences // step),
-        )
-        trainer.model.train()
-    return found.seconds * len(data.dev) / len(some.dev)
-
-
 def _observe(trainer: Trainer, data: Prepared, recipe: Recipe) -> Observed:
     return observed_pairs(
         data.train,
@@ -132,5 +112,4 @@ TRANSLATION = Task(
     usage="Translate with: heed translate -m {out}",
     counts=_counts,
     ending=_ending,
-    estimate=_estimate,
 )
