@@ -54,7 +54,6 @@ class WorkerError(RunError):
 class MissingExtraError(HeedError):
     """An optional part of heed is not installed."""
 
-    def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(
-            f"{feature} needs packages that are not installed: pip install 'heed[{extra}]'"
-        )
+    def __init__(self, feature: str, extra: str, *, package: str = "") -> None:
+        missing = f"{package}, which is not" if package else "packages that are not"
+        super().__init__(f"{feature} needs {missing} installed: pip install 'heed[{extra}]'")

@@ -144,8 +144,7 @@ def test_no_command_shows_help_and_is_wrong_usage(call: Callable[..., Any]) -> N
         ),
         (
             ModuleNotFoundError("No module named 'torch'", name="torch"),
-            "This command (it needs torch) needs packages that are not installed: "
-            "pip install 'heed[train]'",
+            "This command needs torch, which is not installed: pip install 'heed[train]'",
             1,
         ),
         (

@@ -45,6 +45,19 @@ def test_joining_unchanged_segments_gives_the_file(page: str) -> None:
         "<pre>a b</pre>\n",
         "***\n- - -\n===\n",
         "`code` <http://a.b> https://c.d [^1] 12\n",
+        "$$\na_b\n\nc\n$$\n",
+        "- $$\n  a_b\n  $$\n",
+        "$$ a_b $$\n",
+        "\\[\na_b\n\\]\n",
+        "\\begin{align*}\na &= b\n\\end{align*}\n",
+        "$a_b$ \\(c\\) \\\\(d e f\\\\) $`g`$ $$h$$ \\[i^2\\]\n",
+        "*[HTML]: a language\n",
+        "[TOC]\n",
+        "[[_TOC_]]\n",
+        "import A, {b} from '../a'\n",
+        "import 'a.css';\n",
+        "export const a = {b: 1}\n",
+        "{{ a.b | c }} :smile:\n",
     ],
 )
 def test_what_is_no_text_is_kept(page: str) -> None:
@@ -123,7 +136,7 @@ def test_braces_that_are_no_attributes_are_text(text: str) -> None:
 
 def test_footnotes_are_texts() -> None:
     page = "See[^1].\n\n[^1]: A note\n    goes on.\n[^b-c]: Another.\n\n    And more.\n\nafter\n"
-    assert texts(page) == ["See", "A note goes on.", "Another.", "And more.", "after"]
+    assert texts(page) == ["See.", "A note goes on.", "Another.", "And more.", "after"]
     assert shout(page).startswith("SEE[^1].\n\n[^1]: A NOTE GOES ON.\n[^b-c]: ANOTHER.\n\n    AND")
 
 
@@ -148,6 +161,81 @@ def test_the_lines_of_containers_and_shortcodes_are_kept(page: str) -> None:
     texts_in = [f"text {number}" for number in range(page.count("{}"))]
     assert texts(page.format(*texts_in)) == texts_in
     assert shout(page.format(*texts_in)) == page.format(*map(str.upper, texts_in))
+
+
+def test_formulas_and_addresses_are_fields_for_the_model() -> None:
+    """Words beside a gap would be another sentence."""
+    page = (
+        "let $a_b$ be \\\\(c*d\\\\) or\n\\(e\\) at https://f.g/h_i, <http://j.k> and $l$ "
+        "{{ m | n }}"
+    )
+    assembly = split_markdown(page)
+    source = "let $x1$ be $x2$ or $x3$ at $x4$, $x5$ and $l$ $x6$"
+    assert texts(page) == [source]
+    translation = Translation(text="$x6$ $l$ $x5$ $x2$ $x1$ und $x4$ oder $x3$ sind")
+    assert assembly.join([translation]) == (
+        "{{ m | n }} $l$ <http://j.k> \\\\(c*d\\\\) $a_b$ und https://f.g/h_i oder \\(e\\) sind"
+    )
+    # Without protected spans a model may leave them out.
+    done = assembly.join([Translation(text="sei es so")])
+    assert [word for word in done.split() if word in ("sei", "es", "so")] == ["sei", "es", "so"]
+    kept = [
+        "$a_b$",
+        "\\\\(c*d\\\\)",
+        "\\(e\\)",
+        "https://f.g/h_i",
+        "<http://j.k>",
+        "{{ m | n }}",
+        "$l$",
+    ]
+    assert [done.count(one) for one in kept] == [1] * len(kept)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "costs $5 or $6 a day",
+        "a $5, that is US$ 6",
+        "set $HOME and $PATH in a",
+        "a \\(see below\\) and \\[a link\\]",
+        "a $$ b",
+        "a $ b $ c",
+        "$a\n\nb$",
+        "$$\na\n\nb",
+    ],
+)
+def test_dollars_and_escapes_that_begin_no_formula_are_text(text: str) -> None:
+    assert "x1" not in "".join(texts(text))
+    assert "".join(texts(text)).count("a") == text.count("a")
+
+
+def test_an_escaped_dollar_stays_escaped() -> None:
+    assert shout("costs \\$5 or \\$6") == "COSTS \\$5 OR \\$6"
+    assert shout("costs $5 or 6") == "COSTS $5 OR 6"
+
+
+def test_a_callout_keeps_its_mark_on_a_line() -> None:
+    page = "> [!NOTE]\n> some text\n> more\n\n> [!tip]- the title\n> text\n"
+    assert texts(page) == ["some text more", "the title", "text"]
+    assert shout(page) == ("> [!NOTE]\n> SOME TEXT MORE\n\n> [!tip]- THE TITLE\n> TEXT\n")
+
+
+@pytest.mark.parametrize(
+    ("page", "text", "expected"),
+    [
+        ("a H~2~O x^b^ c", "a H2O xb c", "c x^b^ H~2~O a"),
+        ("a ==b c== d", "a b c d", "d ==c b== a"),
+        ("![a b](c){width=5%} d", "a b d", "d ![b a](c){width=5%}"),
+        ("[a b]{.c} `d`{.py} e", "a b d e", "e `d`{.py} [b a]{.c}"),
+        ("a [[B c]] d", "a B c d", "d [[B c]] a"),
+        ("a b[^1] c.", "a b c.", ". c b[^1] a"),
+        ("a :smile: b", "a  b", "b a :smile:"),
+    ],
+)
+def test_marks_of_many_dialects_stay_whole(page: str, text: str, expected: str) -> None:
+    assembly = split_markdown(page)
+    assert texts(page) == [text]
+    assert assembly.join(backwards(assembly.segments)) == expected
 
 
 def test_marks_move_with_their_words() -> None:
@@ -221,6 +309,18 @@ def test_nothing_is_a_mark_within_a_block_of_html() -> None:
         "![",
         "\\",
         "_a",
+        "$",
+        "$a ",
+        "\\(",
+        "\\\\[a",
+        "$$a",
+        "[[",
+        "{{",
+        "{%",
+        "a^",
+        "](a){a=",
+        "$$\n",
+        "\\begin{a}\n",
     ],
 )
 def test_hostile_files_take_one_pass(unit: str) -> None:

@@ -233,7 +233,7 @@ def explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, MemoryError):
         return "out of memory. Give less at once, such as fewer lines or a smaller --batch-size.", 1
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
-        missing = MissingExtraError(f"This command (it needs {error.name})", EXTRAS[error.name])
+        missing = MissingExtraError("This command", EXTRAS[error.name], package=error.name)
         return str(missing), missing.exit_code
     name = type(error).__name__
     return (

@@ -4,6 +4,7 @@ A pair of tags goes around the target words that are aligned best with its sourc
 without words goes after the target word that is aligned with the source word before it.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,13 @@ from heed.text.protected import Rules, find_spans
 from heed.text.scripts import is_written_solid
 from heed.translate.result import Translation
 from heed.translate.words import Links, Span, best_stretch, link_words
+
+_STAND_IN = re.compile(r"\$[A-Za-z_]\w*\$")
+
+
+def stand_in(number: int) -> str:
+    """A text for an element that a model cannot read, such as a formula; a protected span."""
+    return f"$x{number}$"
 
 
 @dataclass(slots=True)
@@ -134,7 +142,10 @@ class _Placer:
         if not free.any():
             return self._gap(node, parent.last, parent)
         shares = self.links.weights[:, words.start : words.stop].sum(axis=1)
-        first, last = self._copy_of(node, free) or best_stretch(shares, free)
+        copy = self._copy_of(node, free)
+        if copy is None and node.is_kept and _STAND_IN.fullmatch(self.src, node.start, node.end):
+            return self._gap(node, best_stretch(shares, free)[1], parent)
+        first, last = copy or best_stretch(shares, free)
         src = self.links.src
         start, end = self.links.tgt[first][0], self.links.tgt[last - 1][1]
         # Blanks inside the tags stay inside them.

@@ -1,9 +1,9 @@
 """Markdown: the text of paragraphs, headings, lists, quotes and tables is translated.
 
-Kept: front matter, code, HTML blocks without text, link targets, reference definitions, attributes
-of headings, lines that begin or end a container, and the markers of lists, definitions, quotes and
-footnotes. Markers of emphasis and links move with their words, as tags do (`inline.py`). A
-translated paragraph is written on one line.
+Kept: front matter, code, formulas, HTML blocks without text, link targets, reference definitions,
+attributes of headings, lines that begin or end a container, and the markers of lists, definitions,
+quotes and footnotes. Markers of emphasis and links move with their words, as tags do (`inline.py`).
+A translated paragraph is written on one line.
 
 Source: CommonMark 0.31, simplified: a document is read line by line, and blocks are not nested.
 """
@@ -25,14 +25,23 @@ from heed.translate.result import Translation
 
 _LINE = re.compile(r"[^\n]*+\n|[^\n]++\Z")
 _PREFIX = re.compile(
-    r"(?:[ \t]*(?:>|(?:[-*+:]|\d{1,9}[.)])(?=[ \t]|\r?\n|\Z)))*+[ \t]*(?:\[[ xX]\][ \t]+)?"
+    r"(?:[ \t]*(?:>|(?:[-*+:]|\d{1,9}[.)])(?=[ \t]|\r?\n|\Z)))*+[ \t]*"
+    r"(?:\[[ xX]\][ \t]+|(?:(?<=>)|(?<=> ))\[![A-Za-z]+\][+-]?(?=\s|\Z)[ \t]*)?"
     r"(?:#{1,6}[ \t]+|\[\^[^\]\s]{1,99}\]:[ \t]+)?"
 )
 _NOTE = re.compile(r"\]:[ \t]+\Z")
+_CALLOUT = re.compile(r"\[![A-Za-z]+\][+-]?[ \t]*\Z")  # of GitHub and Obsidian: `> [!NOTE]`
 _LIST_MARK = re.compile(r"[-*+:]|\d[.)]")  # a colon begins a definition
 # Admonitions of MkDocs; containers of VitePress, Pandoc and MyST; shortcodes of Liquid and Hugo.
 _ADMONITION = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]+\w")
 _CONTAINER = re.compile(r":{3,}|(?:\{%[^{}]*%\}|\{\{[<%][^{}]*+\}\})\s*\Z")
+# Tables of contents, abbreviations of PHP Markdown Extra, and modules of MDX.
+_COMMAND = re.compile(
+    r"\[TOC\]\s*\Z|\*\[[^\[\]]+\]:|import\s[^'\"]*(['\"])[^'\"]+\1;?\s*\Z"
+    r"|export\s+(?:const|default|function|let)\s.*[=({]"
+)
+_FORMULA_LINE = re.compile(r"\$\$[^$]+\$\$\s*\Z")
+_FORMULA = re.compile(r"(?P<sign>\$\$|\\\\?\[(?=\s*\Z))|\\begin\{(?P<name>\w+\*?)\}")
 # A line with more backticks behind the first ones begins with code among words.
 _FENCE = re.compile(r"(`{3,}+(?!.*`)|~{3,})")
 _KEPT_HTML = re.compile(r"<(script|style|pre|textarea|!--)", re.I)
@@ -56,6 +65,7 @@ _ATTRIBUTES = re.compile(
 _ATTRIBUTE_LINE = re.compile(r"\{:[^{}]*+\}\s*\Z")
 _CELL = re.compile(r"((?<!\\)\|)")
 _INDENT = 4
+_FORMULA_ENDS = ("$$", "\\]", "\\\\]", "\\end{")
 _RULES = Rules(
     is_xml=False,
     ignored=frozenset(),
@@ -79,6 +89,7 @@ class _State:
         is_list: whether an indented line belongs to a list.
         was_blank: whether the line before was blank.
         labels: names of the link references in the file.
+        last: for each sign that ends a formula, the last line with it.
     """
 
     end: re.Pattern[str] | None = None
@@ -90,6 +101,7 @@ class _State:
     is_list: bool = False
     was_blank: bool = True
     labels: frozenset[str] = frozenset()
+    last: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +134,15 @@ def split_markdown(text: str) -> Assembly:
         assembly.keep("".join(lines[: end + 1]))
         lines = lines[end + 1 :]
     for number, line in enumerate(lines):
+        state.last |= {sign: number for sign in _FORMULA_ENDS if sign in line}
+    for number, line in enumerate(lines):
         following = lines[number + 1] if number + 1 < len(lines) else ""
-        _read_line(assembly, state, line, following)
+        _read_line(assembly, state, number, line, following)
     _end_paragraph(assembly, state)
     return assembly
 
 
-def _read_line(assembly: Assembly, state: _State, line: str, following: str) -> None:
+def _read_line(assembly: Assembly, state: _State, number: int, line: str, following: str) -> None:
     match = _PREFIX.match(line)
     prefix = match[0] if match else ""
     body = line[len(prefix) :]
@@ -161,6 +175,10 @@ def _read_line(assembly: Assembly, state: _State, line: str, following: str) -> 
         state.end = _end_of(kept[1])
         if kept.re is _KEPT_HTML and state.end.search(body):
             state.end = None
+    elif not state.html and (formula_end := _end_of_formula(state, body, number)):
+        _end_paragraph(assembly, state)
+        assembly.keep(line)
+        state.end = formula_end
     elif state.html or (not is_marked and _HTML_BLOCK.match(body)):
         if not state.html:
             _end_paragraph(assembly, state)
@@ -177,7 +195,7 @@ def _is_kept_line(body: str) -> bool:
     """Whether a line is a reference definition, a rule, an underline, or marks or names a block."""
     is_rule = _DEFINITION.match(body) or _RULE.match(body.rstrip("\r\n"))
     is_block = _ATTRIBUTE_LINE.match(body) or _ADMONITION.match(body) or _CONTAINER.match(body)
-    return bool(is_rule or is_block)
+    return bool(is_rule or is_block or _COMMAND.match(body) or _FORMULA_LINE.match(body))
 
 
 def _begins_item(prefix: str) -> bool:
@@ -192,9 +210,21 @@ def _end_of(opening: str) -> re.Pattern[str]:
     return re.compile("-->" if opening == "!--" else f"</{opening}", re.I)
 
 
+def _end_of_formula(state: _State, body: str, number: int) -> re.Pattern[str] | None:
+    """The pattern of a later line that ends the formula which begins at a line, if it is one."""
+    match = _FORMULA.match(body)
+    if not match:
+        return None
+    sign = match["sign"]
+    closing = sign.replace("[", "]") if sign else f"\\end{{{match['name']}}}"
+    ends_later = state.last.get(closing if sign else "\\end{", -1) > number
+    is_open = body.find(closing, match.end()) < 0
+    return re.compile(re.escape(closing)) if ends_later and is_open else None
+
+
 def _add_line(assembly: Assembly, state: _State, prefix: str, body: str) -> None:
     text = body.rstrip("\r\n")
-    is_heading = prefix.rstrip().endswith("#")
+    is_heading = prefix.rstrip().endswith("#") or bool(_CALLOUT.search(prefix))
     depth = prefix.count(">")
     # A list item, a heading or a nested quote begins a new paragraph.
     is_new = is_heading or _begins_item(prefix) or depth > state.depth
@@ -256,8 +286,10 @@ def _end_paragraph(assembly: Assembly, state: _State) -> None:
 
 def _paragraph(text: str, gaps: list[str], labels: Collection[str]) -> _Paragraph:
     tokens = read_spans(text, gaps, labels)
+    # A sign of dollars that is escaped might else begin a formula.
+    escape_text = _escape_dollars if "\\$" in text else escape
     segments, parts = flow(
-        structure(text, tokens, _RULES), is_html=False, split=sentences, escape=escape
+        structure(text, tokens, _RULES), is_html=False, split=sentences, escape=escape_text
     )
     first, *others = text.split("\n")
     raw = first + "".join(gap + line for gap, line in zip(gaps, others, strict=True))
@@ -280,3 +312,7 @@ def escape(text: str) -> str:
         number = match[1]
         return (f"{number}\\" if number.isdigit() else f"\\{number}") + text[match.end() :]
     return text
+
+
+def _escape_dollars(text: str) -> str:
+    return escape(text).replace("$", "\\$")

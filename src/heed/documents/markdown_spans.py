@@ -1,31 +1,53 @@
-"""Inline elements of a Markdown paragraph: emphasis, links, images, code, addresses, HTML."""
+"""Inline elements of a Markdown paragraph: emphasis, links, images, code, formulas, HTML.
+
+The model reads `$x1$` for the first formula, address or template: a field, which every translation
+has.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 
+from heed.documents.inline import stand_in
 from heed.documents.tags import Kind, Token, decode_entities
 
 _ENTITY = r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,31});"
+# Of spans, links and images, as in Pandoc and kramdown: `{.class}`, `{width=50%}`.
+_ATTRIBUTES = r"\{(?::|[ \t]*+[#.]|[\w-]++=)[^{}\n]*+\}"
 # The order matters: at the same position, the earlier alternative wins.
 _SPAN = re.compile(
-    r"(?P<escape>\\[!-/:-@\[-`{-~])"
+    r"(?P<math>\\\\?[(\[]|\$\$|\$`|(?<![\w\\])\$(?![\s$]))"
+    r"|(?P<template>\$?\{\{[^{}\n]{0,200}\}\}|\{%[^%\n]{0,200}%\})"
+    r"|(?P<escape>\\[!-/:-@\[-`{-~])"
     r"|(?P<ticks>(?<!`)`++)"
     r"|(?P<comment><!--)"
-    r"|(?P<address><(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*+|[\w.+-]+@[\w.-]+)>|(?<!\w)https?://[^\s<>()*\[\]]++)"
+    r"|(?P<address><(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*+|[\w.+-]+@[\w.-]+)>"
+    r"|(?<!\w)https?://[^\s<>()*\[\]]*[^\s<>()*\[\].,;:!?'\"])"
     r"|(?P<closing></(?P<closed>[A-Za-z][\w-]*+)\s*+>)"
     r"|(?P<tag><(?P<opened>[A-Za-z][\w-]*+)(?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+>)"
     r"|(?P<note>\[\^[^\]\s]{1,99}\])"
+    r"|(?P<wiki>!?\[\[[^\[\]\n]{1,200}\]\](?![(\[]))"
     r"|(?P<open>!?\[)"
     r"|(?P<close>\](?:\((?:<[^<>\n]*+>|[^()\s\\]|\\.|\([^()\s]*+\))*+"
-    r"(?:\s++(?:\"[^\"\n]*+\"|'[^'\n]*+'|\([^()\n]*+\)))?\s*+\)|\[[^\[\]]{0,200}\])?)"
-    r"|(?P<marks>\*{1,3}(?!\*)|_{1,3}(?!_)|~~(?!~))"
+    r"(?:\s++(?:\"[^\"\n]*+\"|'[^'\n]*+'|\([^()\n]*+\)))?\s*+\)|\[[^\[\]]{0,200}\])?"
+    rf"(?:{_ATTRIBUTES})?)"
+    r"|(?P<script>(?<=[\w)\]])(?:~(?!~)[^~\s]{1,40}~(?!~)|\^[^\^\s]{1,40}\^))"
+    r"|(?P<emoji>(?<![\w:]):[a-z][\w+\-]{1,40}:(?![\w:]))"
+    r"|(?P<marks>\*{1,3}(?!\*)|_{1,3}(?!_)|~~(?!~)|(?<!=)==(?!=))"
     rf"|(?P<entity>{_ENTITY})"
     r"|(?P<break>(?:(?<! ) {2,}|\\)?\n)"
 )
 _VOID = frozenset(("br", "img", "hr", "wbr", "input"))
-_MARKERS = tuple("*_~[")
+_MARKERS = tuple("*_~=[")
+_CODE_ATTRIBUTES = re.compile(r"\{[.#:=][^{}\n]*+\}")
+_CLOSINGS = {"\\\\(": "\\\\)", "\\\\[": "\\\\]", "\\(": "\\)", "\\[": "\\]", "$$": "$$", "$`": "`$"}
+_DOLLAR = re.compile(r"(?<!\\)\$")
+_LONGEST_FORMULA = 2000
+_SIGN = re.compile(r"[\\_^={}<>+]|\d\s*[*/\-]")
+_WORD = re.compile(r"[^\W\d_]{3}")
+_VARIABLE = re.compile(r"\$[A-Za-z]{1,8}\$")  # without a digit: no stand-in
 
 
 def label_of(text: str) -> str:
@@ -56,13 +78,22 @@ def _tokens(text: str) -> Iterator[Token]:
     """Tokens in which markers of emphasis and links may lack a partner."""
     place = start = 0
     ticks = _ends_of_code(text)
+    numbers = count(1)
     while match := _SPAN.search(text, place):
         place = match.end()
-        token = _token(text, match, ticks)
+        if match["math"]:
+            token = _formula(text, match, numbers)
+        elif match["address"] or match["template"]:
+            token = Token("kept", match[0], match.start(), "url", stand_in(next(numbers)))
+        else:
+            token = _token(text, match, ticks)
         if token is None:
             continue
         yield from _plain(text, start, match.start())
-        yield token
+        if match["script"]:
+            yield from _script(token)
+        else:
+            yield token
         start = place = match.start() + len(token.raw)
     yield from _plain(text, start, len(text))
 
@@ -79,7 +110,9 @@ def _token(text: str, match: re.Match[str], ticks: dict[int, int]) -> Token | No
         end = ticks.get(start)
         if end is None:
             return None
-        return Token("kept", text[start:end], start, "code", text[start:end].strip("` "))
+        attributes = _CODE_ATTRIBUTES.match(text, end)
+        after = attributes.end() if attributes else end
+        return Token("kept", text[start:after], start, "code", text[start:end].strip("` "))
     if match["comment"]:
         end = text.find("-->", start)
         return Token("other", text[start:] if end < 0 else text[start : end + 3], start)
@@ -90,8 +123,12 @@ def _token(text: str, match: re.Match[str], ticks: dict[int, int]) -> Token | No
     if kind == "break":
         is_hard = len(raw) > 1
         return Token("empty", raw, start, "br") if is_hard else Token("text", raw, start, text=" ")
-    if match["address"] or match["note"]:
-        return Token("kept", raw, start, "address")
+    if match["note"] or match["emoji"]:
+        return Token("kept", raw, start, "mark")
+    if match["wiki"]:
+        return Token("kept", raw, start, "wiki", raw.strip("![]"))
+    if match["script"]:
+        return Token("other", raw, start, "raised")
     if match["closing"]:
         return Token("close", raw, start, match["closed"].lower())
     if match["tag"]:
@@ -101,6 +138,45 @@ def _token(text: str, match: re.Match[str], ticks: dict[int, int]) -> Token | No
     if match["marks"]:
         return Token("other", raw, start, raw)
     return Token("open" if match["open"] else "close", raw, start, "[")
+
+
+def _script(token: Token) -> Iterator[Token]:
+    """A subscript or a superscript: its signs, and the text between them."""
+    raw, start = token.raw, token.start
+    yield Token("open", raw[0], start, "raised")
+    yield Token("text", raw[1:-1], start + 1, text=raw[1:-1])
+    yield Token("close", raw[-1], start + len(raw) - 1, "raised")
+
+
+def _formula(text: str, match: re.Match[str], numbers: Iterator[int]) -> Token | None:
+    """The formula that a match begins; without one, the escaped character or None."""
+    opening, start = match[0], match.start()
+    after = _end_of_formula(text, opening, start)
+    if after is not None:
+        raw = text[start:after]
+        shown = raw if _VARIABLE.fullmatch(raw) else stand_in(next(numbers))
+        return Token("kept", raw, start, "math", shown)
+    return Token("text", opening[:2], start, text=opening[1]) if opening[0] == "\\" else None
+
+
+def _end_of_formula(text: str, opening: str, start: int) -> int | None:
+    """The end of the formula that an opening begins; None if that is not one."""
+    first, last = start + len(opening), start + _LONGEST_FORMULA
+    if opening == "$":
+        # Two prices are not a formula: `$5 or $6`.
+        found = _DOLLAR.search(text, first, last)
+        place = found.start() if found else -1
+        if place < 0 or text[place - 1].isspace() or text[place + 1 : place + 2].isalnum():
+            return None
+    else:
+        place = text.find(_CLOSINGS[opening], first, last)
+    inside = text[first:place] if place >= 0 else ""
+    if not inside.strip():
+        return None
+    is_sure = opening[:2] in ("$$", "$`", "\\\\") or _SIGN.search(inside)
+    is_short = opening != "\\[" and not _WORD.search(inside)
+    is_name = opening == "$" and len(inside.split()) == 1
+    return place + len(opening) if is_sure or is_short or is_name else None
 
 
 def _ends_of_code(text: str) -> dict[int, int]:
@@ -210,7 +286,7 @@ def _flanks(tokens: list[Token], number: int) -> tuple[bool, bool]:
     before = tokens[number - 1].raw[-1:] if number else " "
     after = tokens[number + 1].raw[:1] if number + 1 < len(tokens) else " "
     can_open, can_close = not after.isspace(), not before.isspace()
-    if tokens[number].name[0] == "_":
+    if tokens[number].name[0] in "_=":
         can_open = can_open and not before.isalnum()
         can_close = can_close and not after.isalnum()
     return can_open, can_close

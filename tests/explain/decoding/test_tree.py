@@ -57,7 +57,7 @@ def test_a_tree_is_text(written: Make) -> None:
         "`- ▁The ▁dog </s>  -0.916  * score -0.916, rank 1",
         "",
     ]
-    assert lines[4] == "3 steps; as many hypotheses had ended as the beam holds: 2 for a beam of 2."
+    assert lines[4] == "3 steps; enough hypotheses had ended: 2 for a beam of 2."
     assert "1. The dog" in lines
     assert "   −0.9163 / ((5 + 3) / 6) ** 0 = −0.9163 / 1.0000 = −0.9163" in lines
     whole = tree_lines(record, is_colored=False, with_pruned=True)

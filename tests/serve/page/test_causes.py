@@ -72,6 +72,16 @@ def test_parts_are_named_with_what_is_lost_without_them(open_page: Open, pair: P
     assert float(shown[2]) * (-1 if shown[1] == "−" else 1) == pytest.approx(-lost, abs=0.02)
 
 
+def test_the_scale_and_the_button_beside_it_are_on_one_line(open_page: Open) -> None:
+    page = opened(open_page)
+    button = page.get_by_role("button", name="As it was")
+    expect(button).to_be_visible()
+    boxes = [each.bounding_box() for each in (page.locator(".causes-parts .scale"), button)]
+    middles = [box["y"] + box["height"] / 2 for box in boxes if box]
+    assert len(middles) == 2
+    assert abs(middles[0] - middles[1]) <= 1  # a pixel, for rounding
+
+
 def test_a_scale_of_1_and_the_button_bring_the_translation_back(open_page: Open) -> None:
     page = opened(open_page)
     page.get_by_role("button", name="Layer Decoder 0").click()

@@ -132,6 +132,19 @@ def test_the_position_that_was_picked_is_marked(open_page: Open) -> None:
     expect(chosen).to_have_count(1)
 
 
+@pytest.mark.parametrize(
+    ("positions", "sentence"),
+    [("sinusoidal", "The vector of each position is added"), ("rotary", "Nothing is added here")],
+)
+def test_a_sum_without_positions_is_not_said_to_add_any(
+    open_page: Open, positions: str, sentence: str
+) -> None:
+    config = ModelConfig(src_vocab_size=10, tgt_vocab_size=10, positions=positions)
+    stage = Stages(config).of("embed_src.sum")
+    node = {"kind": "embedding.sum", "operation": stage.operation}
+    assert call(open_page(), "steps-words.js", "sentenceOf", node).startswith(sentence)
+
+
 def test_without_a_sentence_it_says_what_to_do(open_page: Open) -> None:
     page = open_page("#/steps")
     for screen in ("steps", "causes", "decoding"):
@@ -142,7 +155,7 @@ def test_without_a_sentence_it_says_what_to_do(open_page: Open) -> None:
 def test_steps_go_forward_and_back_with_buttons_and_keys(open_page: Open) -> None:
     page = opened(open_page)
     title = page.locator(".step-tensor h2")
-    expect(title).to_have_text("Text → pieces → numbers")
+    expect(title).to_have_text("Text → pieces → ids")
     page.get_by_role("button", name="Next").click()
     expect(title).to_have_text("embed_src.tokens")
     page.keyboard.press("ArrowRight")

@@ -32,7 +32,7 @@ REASONS = {
 
 STOPS = {
     "max_length": "the length limit was reached",
-    "first": "as many hypotheses had ended as the beam holds",
+    "first": "enough hypotheses had ended",
     "bound": "no live hypothesis could still enter the best",
     "eos": "the hypothesis ended",
     "no_live": "no live hypothesis was left",

@@ -67,7 +67,7 @@ export function partsView() {
   const attention = attentionChange();
   const save = make("div", {});
   const headings = [
-    make("h2", {}, "Source tokens that no attention reads"),
+    make("h2", {}, "Source tokens: a pressed one is hidden from all attention"),
     make("h2", {}, "The strongest feed-forward features"),
   ];
   const result = make("div", { class: "card result", role: "region", "aria-label": "Result" });

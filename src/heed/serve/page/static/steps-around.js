@@ -33,10 +33,10 @@ export function withoutTensors(nodes) {
   return [PIECES, ...nodes.slice(0, at), ...masks, ...nodes.slice(at), CHOICE];
 }
 
-/** Each piece, its number in the vocabulary, and the beginning of its row in the table. */
+/** Each piece, its id in the vocabulary, and the beginning of its row in the table. */
 async function piecesShown() {
   const { trace } = looked;
-  const parts = [make("h2", {}, "Text → pieces → numbers")];
+  const parts = [make("h2", {}, "Text → pieces → ids")];
   for (const [side, title, tokens] of [
     ["src", "Source", trace.source_tokens],
     ["tgt", "Target, as the decoder reads it", trace.target_tokens],
@@ -59,7 +59,7 @@ async function piecesShown() {
         vectors && make("td", {}, numbers(index)),
       ),
     );
-    parts.push(table(title, ["Piece", "Number", ...(vectors ? ["Embedding"] : [])], rows));
+    parts.push(table(title, ["Piece", "Id", ...(vectors ? ["Embedding"] : [])], rows));
   }
   return parts;
 }
