@@ -172,9 +172,9 @@ def test_formulas_and_addresses_are_fields_for_the_model() -> None:
     assembly = split_markdown(page)
     source = "let $x1$ be $x2$ or $x3$ at $x4$, $x5$ and $l$ $x6$"
     assert texts(page) == [source]
-    translation = Translation(text="$x6$ $l$ $x5$ $x2$ $x1$ und $x4$ oder $x3$ sind")
+    translation = Translation(text="$x6$ $l$ $x5$ $x2$ $x1$ und $x4$ auch $x3$ sind")
     assert assembly.join([translation]) == (
-        "{{ m | n }} $l$ <http://j.k> \\\\(c*d\\\\) $a_b$ und https://f.g/h_i oder \\(e\\) sind"
+        "{{ m | n }} $l$ <http://j.k> \\\\(c*d\\\\) $a_b$ und https://f.g/h_i auch \\(e\\) sind"
     )
     # Without protected spans a model may leave them out.
     done = assembly.join([Translation(text="sei es so")])
