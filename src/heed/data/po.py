@@ -1,10 +1,11 @@
-"""Translated messages of a gettext catalog (.po).
+"""The messages of a gettext catalog (.po), and the pairs that are translated.
 
 Source: the GNU gettext manual, section 3 (the format of PO files).
 """
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,8 +13,10 @@ from heed.data.lines import read_lines
 from heed.data.xml_segments import rank_of
 from heed.errors import DataError
 
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"\s*')
-_KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\s*\[\s*(\d+)\s*\])?|domain)\s*(?=\")")
+_TOKEN = re.compile(
+    r"\s++|(?P<comment>#[^\n]*+)|\"(?P<string>(?:[^\"\\\n]|\\.)*+)\""
+    r"|(?P<keyword>domain|msgctxt|msgid_plural|msgid|msgstr(?:[ \t]*\[\s*\d+\s*\])?)(?=[\s\"]|\Z)"
+)
 _BEGINNINGS = ("domain", "msgctxt", "msgid")
 _LANGUAGE = re.compile(r"^Language:[ \t]*([\w@.-]+)", re.M)
 _ESCAPE = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9a-fA-F]{1,2})+)|\\(.)", re.S)
@@ -25,52 +28,94 @@ _MOST_FORMS = 4
 """Of a language whose first plural form is that for 1: Arabic has six, the first for 0."""
 
 
-class Message(NamedTuple):
-    """A message and its translation, with the line on which it begins."""
+@dataclass(slots=True)
+class Entry:
+    """A message.
 
-    src: str
-    tgt: str
-    line: int
+    Attributes:
+        flags: such as `fuzzy, c-format`.
+        texts: its texts by keyword.
+        places: for each keyword, its start and the end of its text in the catalog.
+    """
+
+    flags: str = ""
+    texts: dict[str, str] = field(default_factory=dict)
+    places: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def translations(self) -> dict[str, tuple[int, int]]:
+        """The places of its translations."""
+        return {name: place for name, place in self.places.items() if name.startswith("msgstr")}
+
+    def is_to_fill(self) -> bool:
+        """Whether it has a source, and no translation."""
+        return bool(self.texts.get("msgid")) and not any(
+            self.texts[name] for name in self.translations()
+        )
+
+    def is_header(self) -> bool:
+        """Whether it describes the catalog."""
+        return self.texts.get("msgid") == "" and "msgctxt" not in self.texts
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Its sources with their translations, also empty ones.
+
+        Of a message with a plural, the singular is translated by the first form and the plural by
+        the last one.
+        """
+        source = self.texts.get("msgid", "")
+        forms = [self.texts[name] for name in self.translations() if name != "msgstr"]
+        if not forms:
+            return [(source, self.texts.get("msgstr", ""))]
+        plural = self.texts.get("msgid_plural", ""), forms[-1]
+        return [(source, forms[0]), plural] if 1 < len(forms) <= _MOST_FORMS else [plural]
 
 
-def read_messages(path: str | Path, target_lang: str) -> Iterator[Message]:
-    """The translated messages of a catalog; fuzzy and obsolete ones are left out.
-
-    Of a message with a plural, the singular is translated by the first form and the plural by the
-    last one.
+def entries(text: str) -> Iterator[Entry]:
+    """The messages of a catalog. Comments between them belong to the next one.
 
     Raises:
-        DataError: the file is missing, damaged, not a catalog, or in another language.
+        DataError: a line is malformed; names it.
     """
-    entry = _Entry()
-    for number, line in enumerate(read_lines(path), 1):
-        text = line.strip()
-        if not text or text.startswith("#"):
-            # A comment stands before the message that it is about, hardly ever inside it.
-            if entry.is_ended:
-                yield from entry.messages(path, target_lang)
-                entry = _Entry()
-            entry.is_fuzzy |= text.startswith("#,") and "fuzzy" in text
-            continue
-        while text:
-            keyword = _KEYWORD.match(text)
-            if keyword:
-                name = "".join(keyword[0].split())
-                if name in _BEGINNINGS and entry.is_ended:
-                    yield from entry.messages(path, target_lang)
-                    entry = _Entry()
-                entry.begin(name, number)
-                text = text[keyword.end() :]
-            string = _STRING.match(text)
-            if string is None or not entry.name:
-                raise DataError(
-                    f"{path} line {number}: must be a keyword, such as msgid, and text in quotes, "
-                    f"but is {line.strip()[:40]!r}."
-                )
-            entry.texts[entry.name] += unescaped(string[1])
-            text = text[string.end() :]
-    if entry.texts:
-        yield from entry.messages(path, target_lang)
+    entry = Entry()
+    flags: list[str] = []
+    keyword = ""
+    place = 0
+    while place < len(text):
+        match = _TOKEN.match(text, place)
+        is_lost = match is None or (match["string"] is not None and not keyword)
+        if match is None or is_lost or (match["comment"] and _line(text, place)[:1] != "#"):
+            raise _malformed(text, place)
+        place = match.end()
+        if comment := match["comment"]:
+            flags = [] if comment.startswith("#~") else flags
+            flags += [comment[2:]] if comment.startswith("#,") else []
+        elif match["keyword"]:
+            keyword = "".join(match["keyword"].split())
+            if keyword in _BEGINNINGS and (not entry.texts or entry.translations()):
+                if entry.texts:
+                    yield entry
+                entry = Entry(",".join(flags))
+                flags = []
+            entry.texts[keyword] = ""
+            entry.places[keyword] = match.span()
+        elif (string := match["string"]) is not None:
+            entry.texts[keyword] += unescaped(string)
+            entry.places[keyword] = (entry.places[keyword][0], place)
+    yield entry
+
+
+def _line(text: str, place: int) -> str:
+    """The line around a place, without the blanks at its ends."""
+    end = text.find("\n", place)
+    return text[text.rfind("\n", 0, place) + 1 : end if end >= 0 else len(text)].strip()
+
+
+def _malformed(text: str, place: int) -> DataError:
+    return DataError(
+        f"The catalog is malformed at line {text.count(chr(10), 0, place) + 1}: a line must be a "
+        "comment, a keyword such as msgid with a string, or a string, but is "
+        f"{_line(text, place)!r}."
+    )
 
 
 def unescaped(text: str) -> str:
@@ -92,53 +137,40 @@ def _character(match: re.Match[str]) -> str:
         return data.decode("latin-1")
 
 
-class _Entry:
-    """A message as it is read."""
+class Message(NamedTuple):
+    """A source and its translation, with the line on which the message begins."""
 
-    def __init__(self) -> None:
-        self.name = ""
-        self.texts: dict[str, str] = {}
-        self.is_fuzzy = False
-        self._line = 0
+    src: str
+    tgt: str
+    line: int
 
-    @property
-    def is_ended(self) -> bool:
-        """Whether its translation was read."""
-        return self.name.startswith("msgstr")
 
-    def begin(self, name: str, line: int) -> None:
-        """A keyword begins."""
-        self.name = name
-        self.texts[name] = ""
-        self._line = self._line or line
+def read_messages(path: str | Path, target_lang: str) -> Iterator[Message]:
+    """The translated messages of a catalog; fuzzy and obsolete ones are left out.
 
-    def messages(self, path: str | Path, target_lang: str) -> Iterator[Message]:
-        """The pairs of the entry.
-
-        Raises:
-            DataError: it is the header, and names another language.
-        """
-        source = self.texts.get("msgid", "")
-        if not source:
-            _require_language(path, self.texts.get("msgstr", ""), target_lang)
-            return
-        if self.is_fuzzy:
-            return
-        forms = [text for name, text in self.texts.items() if name.startswith("msgstr[")]
-        pairs = [(source, self.texts.get("msgstr", ""))]
-        if forms:
-            pairs = [(self.texts.get("msgid_plural", ""), forms[-1])]
-            if 1 < len(forms) <= _MOST_FORMS:
-                pairs.insert(0, (source, forms[0]))
-        for src, tgt in pairs:
-            if src.strip() and tgt.strip():
-                yield Message(src, tgt, self._line)
+    Raises:
+        DataError: the file is missing, damaged, not a catalog, or in another language.
+    """
+    text = "\n".join(read_lines(path))
+    line, latest = 1, 0
+    try:
+        for entry in entries(text):
+            if entry.is_header():
+                _require_language(path, entry.texts.get("msgstr", ""), target_lang)
+                continue
+            begin = min((first for first, _ in entry.places.values()), default=latest)
+            line, latest = line + text.count("\n", latest, begin), begin
+            for src, tgt in [] if "fuzzy" in entry.flags else entry.pairs():
+                if src.strip() and tgt.strip():
+                    yield Message(src, tgt, line)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
 
 
 def _require_language(path: str | Path, header: str, target_lang: str) -> None:
     found = _LANGUAGE.search(header)
     if found and target_lang and rank_of(found[1], target_lang) is None:
         raise DataError(
-            f"{path} must be translated into {target_lang}, but its header says Language: "
+            f"The catalog must be translated into {target_lang}, but its header says Language: "
             f"{found[1]}."
         )

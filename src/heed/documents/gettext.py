@@ -9,10 +9,10 @@ Source: the GNU gettext manual, section 3 (the format of PO files).
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from heed.data.po import ESCAPED, unescaped
+from heed.data.po import ESCAPED, Entry, entries
 from heed.documents.assembly import Assembly
 from heed.documents.fields import MARK, Format, Masked, format_of, has_same_fields, mask
 from heed.documents.flow import flow
@@ -21,15 +21,9 @@ from heed.documents.passages import parts_of
 from heed.documents.plural_forms import PluralForms, read_plural_forms
 from heed.documents.segment import Segment
 from heed.documents.structure import Rules, structure
-from heed.documents.tags import Token, position, read_tokens
-from heed.errors import DataError
+from heed.documents.tags import Token, read_tokens
 from heed.translate.result import Translation
 
-_TOKEN = re.compile(
-    r"\s++|(?P<comment>#[^\n]*+)|\"(?P<string>(?:[^\"\\\n]|\\.)*+)\""
-    r"|(?P<keyword>domain|msgctxt|msgid_plural|msgid|msgstr(?:[ \t]*\[\s*\d+\s*\])?)(?=[\s\"]|\Z)"
-)
-_BEGINNINGS = ("domain", "msgctxt", "msgid")
 _CHARSET = re.compile(r'^("Content-Type:[^"\n]*\bcharset=)(?!utf-?8\b)[\w.:-]+', re.M | re.I)
 _PLURAL_FORMS = re.compile(r'"Plural-Forms:[^"\n]*"', re.I)
 _WRITTEN = {"\\": "\\\\", '"': '\\"'} | {sign: f"\\{letter}" for letter, sign in ESCAPED.items()}
@@ -40,35 +34,6 @@ _RULES = Rules(
     joining=frozenset(),
     has_outline=False,
 )
-
-
-@dataclass(slots=True)
-class _Entry:
-    """A message.
-
-    Attributes:
-        flags: such as `fuzzy, c-format`.
-        texts: its texts by keyword.
-        places: for each keyword, its start and the end of its text in the catalog.
-    """
-
-    flags: str = ""
-    texts: dict[str, str] = field(default_factory=dict)
-    places: dict[str, tuple[int, int]] = field(default_factory=dict)
-
-    def translations(self) -> dict[str, tuple[int, int]]:
-        """The places of its translations."""
-        return {name: place for name, place in self.places.items() if name.startswith("msgstr")}
-
-    def is_to_fill(self) -> bool:
-        """Whether it has a source, and no translation."""
-        return bool(self.texts.get("msgid")) and not any(
-            self.texts[name] for name in self.translations()
-        )
-
-    def is_header(self) -> bool:
-        """Whether it describes the catalog."""
-        return self.texts.get("msgid") == "" and "msgctxt" not in self.texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +72,13 @@ def split_po(text: str) -> Assembly:
         DataError: a line is malformed; names it.
     """
     text = _CHARSET.sub(r"\1UTF-8", text, count=1)
-    entries = list(_entries(text))
-    header = next((one for one in entries if one.is_header() and "msgstr" in one.texts), None)
+    found = list(entries(text))
+    header = next((one for one in found if one.is_header() and "msgstr" in one.texts), None)
     forms = read_plural_forms(header.texts["msgstr"] if header else "")
-    has_plurals = any("msgid_plural" in one.texts for one in entries if one.is_to_fill())
+    has_plurals = any("msgid_plural" in one.texts for one in found if one.is_to_fill())
     assembly = Assembly()
     written = 0
-    for entry in entries:
+    for entry in found:
         if entry is header and forms.missing and has_plurals:
             start, end = entry.places["msgstr"]
             assembly.keep(text[written:start])
@@ -125,50 +90,7 @@ def split_po(text: str) -> Assembly:
     return assembly
 
 
-def _entries(text: str) -> Iterator[_Entry]:
-    """The messages of a catalog. Comments between them belong to the next one."""
-    entry = _Entry()
-    flags: list[str] = []
-    keyword = ""
-    place = 0
-    while place < len(text):
-        match = _TOKEN.match(text, place)
-        is_lost = match is None or (match["string"] is not None and not keyword)
-        if match is None or is_lost or (match["comment"] and _line(text, place)[:1] != "#"):
-            raise _malformed(text, place)
-        place = match.end()
-        if comment := match["comment"]:
-            flags = [] if comment.startswith("#~") else flags
-            flags += [comment[2:]] if comment.startswith("#,") else []
-        elif match["keyword"]:
-            keyword = "".join(match["keyword"].split())
-            if keyword in _BEGINNINGS and (not entry.texts or entry.translations()):
-                if entry.texts:
-                    yield entry
-                entry = _Entry(",".join(flags))
-                flags = []
-            entry.texts[keyword] = ""
-            entry.places[keyword] = match.span()
-        elif (string := match["string"]) is not None:
-            entry.texts[keyword] += unescaped(string)
-            entry.places[keyword] = (entry.places[keyword][0], place)
-    yield entry
-
-
-def _line(text: str, place: int) -> str:
-    """The line around a place, without the blanks at its ends."""
-    return text[text.rfind("\n", 0, place) + 1 :].partition("\n")[0].strip()
-
-
-def _malformed(text: str, place: int) -> DataError:
-    return DataError(
-        f"The catalog is malformed at {position(text, text.rfind(chr(10), 0, place) + 1)}: a line "
-        "must be a comment, a keyword such as msgid with a string, or a string, but is "
-        f"{_line(text, place)!r}."
-    )
-
-
-def _with_plural_forms(text: str, header: _Entry, declaration: str) -> str:
+def _with_plural_forms(text: str, header: Entry, declaration: str) -> str:
     """The header's translation with a declaration of the plural forms."""
     start, end = header.places["msgstr"]
     line = f'"Plural-Forms: {declaration}\\n"'
@@ -182,7 +104,7 @@ def _line_end(text: str, place: int) -> str:
     return "\r\n" if text.startswith("\r\n", place) else "\n"
 
 
-def _fill(assembly: Assembly, text: str, written: int, entry: _Entry, forms: PluralForms) -> int:
+def _fill(assembly: Assembly, text: str, written: int, entry: Entry, forms: PluralForms) -> int:
     """Add the translations of an entry, and return the end of the text added so far."""
     format = format_of(entry.flags)
     places = list(entry.translations().items())
@@ -205,7 +127,7 @@ def _fill(assembly: Assembly, text: str, written: int, entry: _Entry, forms: Plu
     return written
 
 
-def _source_of(entry: _Entry, number: int, count: int, forms: PluralForms, format: Format) -> str:
+def _source_of(entry: Entry, number: int, count: int, forms: PluralForms, format: Format) -> str:
     """The text from which a form is translated."""
     singular = entry.texts["msgid"]
     plural = entry.texts.get("msgid_plural", singular)
