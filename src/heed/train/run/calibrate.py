@@ -17,7 +17,6 @@ from heed.data.readers import Pair, with_text
 from heed.data.store import Store
 from heed.engine.library import is_compiled
 from heed.errors import ConfigError, DataError
-from heed.train.run.recall import RecallingTranslator
 from heed.train.run.rerank import learn_reranking
 from heed.translate.doubts.calibrate import (
     MOST_PAIRS,
@@ -151,7 +150,7 @@ def calibrate_after_training(
     Raises:
         RunError: the disk is full or read-only, or permission is denied.
     """
-    translator = RecallingTranslator(load_quickly(find_model_folder(run), threads))
+    translator = load_quickly(find_model_folder(run), threads)
     said: list[str] = []
     try:
         pairs = development_pairs(run, translator)[: n_pairs_after(time_s)]
