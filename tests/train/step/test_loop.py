@@ -350,6 +350,9 @@ def test_time_is_set_aside_for_the_last_validation_and_for_writing() -> None:
     trainer.ending = 2.0  # what follows takes as long as two more
     trainer.set_aside()
     assert trainer.time_limit_s == pytest.approx(100 - 1.1 * 40 - 6 * 0.5)
+    trainer.beyond_s = 4.0  # for development pairs that what follows does not read
+    trainer.set_aside()
+    assert trainer.time_limit_s == pytest.approx(100 - 1.1 * (20 + 2 * 6) - 6 * 0.5)
     by_steps = make_trainer(TrainConfig(max_steps=50))
     assert by_steps.left_s is None
     by_steps.clock_s, by_steps.progress.step = 20.0, 10

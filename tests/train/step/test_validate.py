@@ -45,6 +45,27 @@ def test_scores_intervals_and_signatures_are_those_of_evaluate() -> None:
     assert validation.loss == 2.0
 
 
+def test_the_time_for_pairs_that_calibration_does_not_read_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+
+    def monotonic() -> float:
+        return now
+
+    def score(self: Shortening, src: list[str], tgt: list[str], **options: Any) -> list[PairScore]:
+        nonlocal now
+        now += 2.0 * len(src)
+        return [PairScore(tokens=["a"], token_scores=[-1.0]) for _ in src]
+
+    monkeypatch.setattr("heed.train.step.validate.time.monotonic", monotonic)
+    monkeypatch.setattr(Shortening, "score", score)
+    monkeypatch.setattr("heed.train.step.validate.MOST_PAIRS", 10)
+    assert found(dev_set(10)).beyond_s == 0.0
+    assert found(dev_set(40)).beyond_s == 60.0  # of 80 s for 40 pairs, those for the last 30
+    assert found(dev_set(15), dev_set(25, "de")).beyond_s == 60.0
+
+
 def test_samples_are_the_first_ten_sentences_with_their_chrf() -> None:
     dev = dev_set(30)
     samples = found(dev).samples

@@ -234,6 +234,7 @@ def _validate(trainer: Trainer, keeper: Keeper, validate: Validate, report: Repo
     score = group.agree(score)
     trainer.tick()
     trainer.validation_s = trainer.clock_s - before_s
+    trainer.beyond_s = group.agree(validation.beyond_s if validation else 0.0)
     progress.validations += 1
     if not config.validate_every and config.validations:
         # A slow validation may take longer than the interval: those in between are skipped.

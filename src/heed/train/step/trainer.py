@@ -66,6 +66,7 @@ class Trainer:
         clock_s: `elapsed_s` as the leader had it at the last `tick`: the same in all processes.
         write_s: seconds it took to write the weights as the best ones.
         validation_s: seconds the last validation took.
+        beyond_s: the part of them that says nothing about what follows training.
         validated_s: `clock_s` when it ended, or at this start of the run.
         began_s: `clock_s` before the first step of this start of the run.
         began_step: steps made before that.
@@ -90,6 +91,7 @@ class Trainer:
     clock_s: float = 0.0
     write_s: float = 0.5
     validation_s: float = 0.0
+    beyond_s: float = 0.0
     validated_s: float = 0.0
     began_s: float = 0.0
     began_step: int = 0
@@ -133,8 +135,8 @@ class Trainer:
             return  # remaining time must not restart a finished run
         n_validations = 2 if self.config.average_checkpoints > 1 else 1  # of the mean
         # Still to write: the best weights, a checkpoint (three times as much) and the model.
-        validations_s = 1.1 * (n_validations + self.ending) * self.validation_s
-        progress.reserve_s = validations_s + 6 * self.write_s
+        ending_s = self.ending * (self.validation_s - self.beyond_s)
+        progress.reserve_s = 1.1 * (n_validations * self.validation_s + ending_s) + 6 * self.write_s
         self.time_limit_s = training_seconds(time_s, progress.reserve_s)
 
     def learning_rate_factor(self) -> float:

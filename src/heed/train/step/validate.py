@@ -13,6 +13,7 @@ from typing import Any
 from heed.data.prepared import Prepared
 from heed.evaluate.counts import Counts, count_bleu, count_chrf, reading_here
 from heed.evaluate.metrics import intervals
+from heed.translate.doubts.calibrate import MOST_PAIRS
 from heed.translate.translator import Translator
 
 N_SAMPLES = 10
@@ -64,6 +65,8 @@ class Validation:
         chrf: corpus chrF of the same, 0 to 100.
         n_translated: sentences translated.
         seconds: its duration.
+        beyond_s: the part of it that was for scoring pairs beyond the first `MOST_PAIRS`, which
+            what follows training does not read.
         samples: the same few sentences each time: source `src`, reference `ref`, translation
             `hyp`, and its sentence chrF `chrf`.
         same_share: share of the most common translation among all; None if they are few.
@@ -82,6 +85,7 @@ class Validation:
     n_translated: int
     seconds: float
     samples: list[dict[str, Any]]
+    beyond_s: float = 0.0
     same_share: float | None = None
     by_language: dict[str, dict[str, float]] = field(default_factory=dict)
     intervals: dict[str, list[float]] = field(default_factory=dict)
@@ -106,7 +110,7 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
         n_sentences: sentences of all sets together that are translated; all are scored.
     """
     started_at = time.monotonic()
-    log_prob, n_tokens = 0.0, 0
+    log_prob, n_tokens, scoring_s = 0.0, 0, 0.0
     sources: list[str] = []
     hypotheses: list[str] = []
     references: list[str] = []
@@ -115,7 +119,10 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
     total = sum(len(dev.src) for dev in dev_sets)
     for dev in dev_sets:
         options: dict[str, Any] = {"target_lang": dev.target_lang or None}
-        for pair in translator.score(dev.src, dev.tgt, **options):
+        scoring_at = time.monotonic()
+        scored = translator.score(dev.src, dev.tgt, **options)
+        scoring_s += time.monotonic() - scoring_at
+        for pair in scored:
             log_prob += sum(pair.token_scores)
             n_tokens += len(pair.token_scores)
         n = min(len(dev.src), -(-n_sentences * len(dev.src) // max(1, total)))
@@ -138,6 +145,7 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
         chrf=counted["chrf"].of() if counted else None,
         n_translated=len(hypotheses),
         seconds=time.monotonic() - started_at,
+        beyond_s=scoring_s * max(0.0, 1 - MOST_PAIRS / max(1, total)),
         samples=[
             {"src": sources[i], "ref": references[i], "hyp": hypotheses[i], "chrf": float(chrf[i])}
             for i in shown
