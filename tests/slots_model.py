@@ -25,7 +25,8 @@ SETTINGS = {
         "dropout": 0.0,
     },
     "tokenizer": {"vocab_size": 380},
-    "data": {"disturb": 0.0},
+    # A memory is stored where it helps, which differs between processors; it would guide searches.
+    "data": {"disturb": 0.0, "memory": False},
     "training": {
         "batch_tokens": 768,
         "warmup_steps": 40,
