@@ -114,9 +114,7 @@ def _pairs(
     """The pairs of all files, in the direction of the translator."""
     from heed.data.readers import read_part
 
-    reader = translator.reader
-    target = target_lang or translator.target_lang or next(iter(reader.target_langs), "")
-    source = source_lang or reader.source_into(target)
+    source, target = translator.reader.direction(source_lang, target_lang)
     for part in parts:
         yield from read_part(replace(part, source_lang=source, target_lang=target))
 

@@ -164,7 +164,7 @@ def _checked_target(folder: str | Path, reader: "LineReader", opening: ModelFlag
         )
     target_lang = target_lang or implied_target(asked, *languages)
     targets = [target for source, target in reader.directions if source == asked]
-    wanted = target_lang or reader.target_lang or next(iter(reader.target_langs), "")
+    _, wanted = reader.direction(asked, target_lang)
     if reader.directions and wanted not in targets:
         raise ConfigError(
             f"{folder} translates {asked} into {', '.join(targets)}, not into {wanted}. "

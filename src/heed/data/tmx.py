@@ -7,14 +7,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from heed.data.xml_encoding import read_xml
 from heed.data.xml_events import XmlEvents
-from heed.data.xml_segments import Segment, SegmentText, Unit, rank_of
+from heed.data.xml_segments import MAX_NAME_CHARS, Segment, SegmentText, Unit, rank_of, units_in
 from heed.errors import DataError
 
 _CODES = frozenset(("bpt", "ept", "it", "ph", "ut"))
 _MAX_LANGUAGES = 1000
-_MAX_NAME_CHARS = 40  # of a language, or of an element in a message
 _SHOWN_LANGUAGES = 25  # a memory of the European Union has 24
 
 
@@ -26,9 +24,7 @@ def read_units(path: str | Path, source_lang: str, target_lang: str) -> Iterator
             an element or name longer than in any real TMX.
     """
     reader = _UnitReader(str(path), source_lang, target_lang)
-    for chunk in read_xml(path):
-        yield from reader.feed(chunk)
-    yield from reader.feed(b"", is_final=True)
+    yield from reader.units()
     if not reader.has_pair:
         raise DataError(
             f"{path} must have units in both {source_lang} and {target_lang}, but has none. "
@@ -42,7 +38,7 @@ class _UnitReader:
     def __init__(self, path: str, source_lang: str, target_lang: str) -> None:
         self.languages: dict[str, _Ranks] = {}
         self.has_pair = False
-        self._wanted = (source_lang, target_lang)
+        self._path, self._wanted = path, (source_lang, target_lang)
         self._units: list[Unit] = []
         self._texts: list[_Text | None] = [None, None]  # of the unit being read, by side
         self._ranks: _Ranks = ()  # of the variant being read
@@ -50,30 +46,23 @@ class _UnitReader:
         self._events = XmlEvents(path, "a TMX file", self)
         self._segment = Segment(self._events, "seg")
 
-    def feed(self, chunk: bytes, *, is_final: bool = False) -> list[Unit]:
-        """The units that end in this chunk of UTF-8."""
-        self._segment.begin_chunk()
-        self._events.feed(chunk, is_final=is_final)
-        units, self._units = self._units, []
-        return units
+    def units(self) -> Iterator[Unit]:
+        """The units of the file."""
+        return units_in(self._path, self._events, self._segment, self._units)
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """An element begins."""
         self._segment.nest()
         if not self._has_root:
             self._has_root = True
-            if tag != "tmx":
-                found = tag[:_MAX_NAME_CHARS]
-                raise DataError(
-                    f"{self._events.where}: must begin with <tmx>, but begins with <{found}>."
-                )
+            self._events.require_root(tag, "tmx")
         elif tag == "tu":
             self._texts = [None, None]
         elif tag == "tuv":
             language = attributes.get("xml:lang") or attributes.get("lang")
             if not language:
                 raise DataError(f"{self._events.where}: <tuv> has no xml:lang. Add the language.")
-            self._ranks = self._ranks_of(language[:_MAX_NAME_CHARS])
+            self._ranks = self._ranks_of(language[:MAX_NAME_CHARS])
         elif tag == "seg" and self._ranks:
             self._segment.begin()
         elif tag in _CODES:

@@ -7,9 +7,8 @@ https://docs.oasis-open.org/xliff/xliff-core/v2.1/xliff-core-v2.1.html
 from collections.abc import Iterator
 from pathlib import Path
 
-from heed.data.xml_encoding import read_xml
 from heed.data.xml_events import XmlEvents
-from heed.data.xml_segments import Segment, SegmentText, Unit, rank_of
+from heed.data.xml_segments import MAX_NAME_CHARS, Segment, SegmentText, Unit, rank_of, units_in
 from heed.errors import DataError
 from heed.text.protection.fields import is_field
 
@@ -22,7 +21,6 @@ UNITS = frozenset(("trans-unit", "segment"))
 UNTRANSLATED = frozenset(("new", "needs-translation", "needs-l10n", "needs-adaptation", "initial"))
 """States of a target that nobody has translated yet."""
 _MOST_SHOWN = 10  # directions in a message
-_MAX_NAME_CHARS = 40  # of a language, or of an element in a message
 
 
 def read_segments(path: str | Path, source_lang: str, target_lang: str) -> Iterator[Unit]:
@@ -32,9 +30,7 @@ def read_segments(path: str | Path, source_lang: str, target_lang: str) -> Itera
         DataError: the file is missing, damaged or not XLIFF, or is in other languages.
     """
     reader = _Reader(str(path), source_lang, target_lang)
-    for chunk in read_xml(path):
-        yield from reader.feed(chunk)
-    yield from reader.feed(b"", is_final=True)
+    yield from reader.units()
     if reader.others and not reader.has_wanted:
         raise DataError(
             f"{path} must translate between {source_lang} and {target_lang}, but translates "
@@ -48,31 +44,28 @@ class _Reader:
     def __init__(self, path: str, source_lang: str, target_lang: str) -> None:
         self.has_wanted = False
         self.others: set[str] = set()
-        self._wanted = (source_lang, target_lang)
+        self._path, self._wanted = path, (source_lang, target_lang)
         self._languages = ("", "")  # of the whole file, in XLIFF 2
         self._order: tuple[int, int] | None = None  # of source and target; None = not wanted
         self._events = XmlEvents(path, "an XLIFF file", self)
         self._segment = Segment(self._events, "source> or <target")
-        self._path: list[str] = []
+        self._open: list[str] = []  # the elements around what is read
         self._n_aside = 0
         self._is_kept = self._is_unit_kept = True
         self._found: dict[str, SegmentText] = {}
         self._units: list[Unit] = []
 
-    def feed(self, chunk: bytes, *, is_final: bool = False) -> list[Unit]:
-        """The segments that end in this chunk of UTF-8."""
-        self._segment.begin_chunk()
-        self._events.feed(chunk, is_final=is_final)
-        units, self._units = self._units, []
-        return units
+    def units(self) -> Iterator[Unit]:
+        """The segments of the file."""
+        return units_in(self._path, self._events, self._segment, self._units)
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """An element begins."""
         tag = tag.rpartition(":")[2]
         self._segment.nest()
-        if not self._path:
+        if not self._open:
             self._begin_root(tag, attributes)
-        self._path.append(tag)
+        self._open.append(tag)
         if tag in ASIDE:
             self._n_aside += 1
         elif self._n_aside:
@@ -84,7 +77,7 @@ class _Reader:
         elif tag in UNITS:
             self._found = {}
             self._is_kept = self._is_unit_kept and not _is_untranslated(attributes)
-        elif tag in _SIDES and len(self._path) > 1 and self._path[-2] in UNITS:
+        elif tag in _SIDES and len(self._open) > 1 and self._open[-2] in UNITS:
             self._is_kept = self._is_kept and not _is_untranslated(attributes)
             self._segment.begin()
         elif tag in CODES:
@@ -97,14 +90,14 @@ class _Reader:
     def end(self, tag: str) -> None:
         """An element ends."""
         tag = tag.rpartition(":")[2]
-        self._path.pop()
+        self._open.pop()
         if tag in ASIDE:
             self._n_aside -= 1
         elif self._n_aside:
             return
         elif tag in UNITS:
             self._end_unit()
-        elif tag in _SIDES and self._segment.is_open and self._path[-1] in UNITS:
+        elif tag in _SIDES and self._segment.is_open and self._open[-1] in UNITS:
             self._found[tag] = self._segment.ended()
         elif tag in CODES:
             self._segment.end_code()
@@ -120,11 +113,7 @@ class _Reader:
             self._segment.add_entity(name)
 
     def _begin_root(self, tag: str, attributes: dict[str, str]) -> None:
-        if tag != "xliff":
-            raise DataError(
-                f"{self._events.where}: must begin with <xliff>, but begins with "
-                f"<{tag[:_MAX_NAME_CHARS]}>."
-            )
+        self._events.require_root(tag, "xliff")
         self._languages = attributes.get("srcLang", ""), attributes.get("trgLang", "")
 
     def _begin_file(self, attributes: dict[str, str]) -> None:
@@ -138,7 +127,7 @@ class _Reader:
             if _fits(source, wanted[0]) and (not target or _fits(target, wanted[1])):
                 self._order, self.has_wanted = order, True
                 return
-        names = (source[:_MAX_NAME_CHARS] or "?", target[:_MAX_NAME_CHARS] or "?")
+        names = (source[:MAX_NAME_CHARS] or "?", target[:MAX_NAME_CHARS] or "?")
         if len(self.others) < _MOST_SHOWN:
             self.others.add(" into ".join(names))
 

@@ -10,6 +10,7 @@ from heed.errors import DataError
 _MAX_TOKEN_BYTES = 1 << 20
 _MAX_DOCTYPE_BYTES = 1 << 20
 _MAX_DEPTH = 1000
+_MAX_NAME_CHARS = 40  # of an element in a message
 _MAX_NAMES = 10_000  # of elements and attributes
 
 
@@ -79,6 +80,18 @@ class XmlEvents:
             ) from error
         self._n_fed_bytes += len(chunk)
         self._check_limits()
+
+    def require_root(self, tag: str, wanted: str) -> None:
+        """Refuse a file that begins with another element than that of its format.
+
+        Raises:
+            DataError: it does; names both.
+        """
+        if tag != wanted:
+            raise DataError(
+                f"{self.where}: must begin with <{wanted}>, but begins with "
+                f"<{tag[:_MAX_NAME_CHARS]}>."
+            )
 
     def _check_limits(self) -> None:
         """Refuse input for which the parser would need more memory than for any real file."""

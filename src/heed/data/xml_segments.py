@@ -1,15 +1,23 @@
 """The text of a segment in TMX and XLIFF, and how well its language fits a wanted one."""
 
+from collections.abc import Iterator
 from html.entities import html5
+from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
 
 from heed.data.lines import MAX_LINE_BYTES
+from heed.data.xml_encoding import read_xml
 from heed.data.xml_events import XmlEvents
 from heed.errors import DataError
 from heed.text.protection.fields import is_field
 
 MAX_CHARS = MAX_LINE_BYTES
 _MAX_PIECES = 16  # that the parser gives of a field
+
+
+MAX_NAME_CHARS = 40
+"""Of a language in a message."""
 
 
 class Unit(NamedTuple):
@@ -128,6 +136,27 @@ class Segment:
         character = html5.get(f"{name};")
         self._is_complete = self._is_complete and character is not None
         self.add(character or " ")
+
+
+def units_in(
+    path: str | Path, events: XmlEvents, segment: Segment, units: list[Unit]
+) -> Iterator[Unit]:
+    """The units of a file, as they end.
+
+    Args:
+        path: of the file.
+        events: whose handler collects the units.
+        segment: collects their texts.
+        units: where the handler puts those that have ended.
+
+    Raises:
+        DataError: the file is missing or damaged, or the handler refuses it.
+    """
+    for chunk, is_final in chain(((chunk, False) for chunk in read_xml(path)), [(b"", True)]):
+        segment.begin_chunk()
+        events.feed(chunk, is_final=is_final)
+        yield from units
+        units.clear()
 
 
 def rank_of(language: str, wanted: str) -> int | None:

@@ -32,6 +32,15 @@ _FIRST, _SECOND = frozenset(("bpt", "bx", "sc")), frozenset(("ept", "ex", "ec"))
 """Codes that begin and end what a pair of tags encloses."""
 
 
+_RULES = Rules(
+    is_xml=True,
+    ignored=frozenset(),
+    splitting=frozenset(),
+    joining=frozenset(),
+    has_outline=False,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Target:
     """The content of a target, and its tags."""
@@ -62,14 +71,7 @@ def split_xliff(text: str) -> Assembly:
     Raises:
         DataError: the XML is malformed, or not XLIFF.
     """
-    plain = Rules(
-        is_xml=True,
-        ignored=frozenset(),
-        splitting=frozenset(),
-        joining=frozenset(),
-        has_outline=False,
-    )
-    found = structure(text, read_tokens(text, is_xml=True), plain)
+    found = structure(text, read_tokens(text, is_xml=True), _RULES)
     root = next((token for token in found.tokens if token.name), None)
     if root is None or _local(root) != "xliff":
         where = position(text, root.start if root else 0)
@@ -165,13 +167,7 @@ def _inner(text: str, tokens: Sequence[Token], first: int, last: int) -> str:
 
 def _markup(content: str, *, has_segments: bool) -> Markup:
     """The content of a source, ready to be translated."""
-    rules = Rules(
-        is_xml=True,
-        ignored=frozenset(),
-        splitting=frozenset(("mrk",)) if has_segments else frozenset(),
-        joining=frozenset(),
-        has_outline=False,
-    )
+    rules = replace(_RULES, splitting=frozenset(("mrk",))) if has_segments else _RULES
     tokens = _with_codes(content, read_tokens(content, is_xml=True))
     try:
         found = structure(content, _with_pairs(tokens), rules)

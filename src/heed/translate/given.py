@@ -267,8 +267,14 @@ _Translator = TypeVar("_Translator", bound=_Reads)
 def alone(translator: _Translator) -> _Translator:
     """The same translator without its memories: they may hold the faults to be found."""
     other = copy(translator)
-    other.reader = copy(translator.reader)
-    other.reader.memories = ()
+    other.reader = without_memories(translator.reader)
+    return other
+
+
+def without_memories(reader: LineReader) -> LineReader:
+    """The same reader, whose lines no remembered pair guides."""
+    other = copy(reader)
+    other.memories = ()
     return other
 
 

@@ -168,6 +168,11 @@ class LineReader:
         """The language of the lines that are translated into `target_lang`; "" if not known."""
         return implied_source(target_lang, self.source_lang, self.target_langs, self.directions)
 
+    def direction(self, source_lang: str | None, target_lang: str | None) -> tuple[str, str]:
+        """The languages of given pairs, as asked or else as usual here; "" if not known."""
+        target = target_lang or self.target_lang or next(iter(self.target_langs), "")
+        return source_lang or self.source_into(target), target
+
     def src_ids(self, text: str, tag: list[int]) -> list[int]:
         """The ids of a whole source, however long."""
         return [*tag, *self.src_vocab.encode(normalize(text)), self.src_vocab.eos_id]

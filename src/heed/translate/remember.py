@@ -14,6 +14,7 @@ from heed.text.protected import find_spans
 from heed.text.protection.icu import Message, find_messages
 from heed.text.slots import encode_with
 from heed.translate.arguments import require_text
+from heed.translate.given import without_memories
 from heed.translate.given_spans import given_marks
 from heed.translate.lines import LineReader
 from heed.translate.source import Source, make_source
@@ -77,8 +78,7 @@ def remember_file(
             f"{path} must be a file of both languages ({', '.join(BILINGUAL)}, also compressed) to "
             "be a memory."
         )
-    target = target_lang or translator.target_lang or next(iter(translator.reader.target_langs), "")
-    source = source_lang or translator.reader.source_into(target)
+    source, target = translator.reader.direction(source_lang, target_lang)
     part = ParallelFiles(files=(path,), source_lang=source, target_lang=target)
     pairs = ((pair.src, pair.tgt) for pair in read_part(part) if not pair.fault)
     return remember(translator, pairs, target_lang=target_lang)
@@ -88,8 +88,7 @@ def add_pairs(
     reader: LineReader, pairs: Iterable[tuple[str, str]], *, target_lang: str | None = None
 ) -> int:
     """Add pairs to those that guide the lines of a reader; arguments and result of `remember`."""
-    own = copy(reader)
-    own.memories = ()
+    own = without_memories(reader)
     tag, most = own.tag(target_lang), own.max_whole_tokens
     given: object = pairs
     if not isinstance(given, Iterable):

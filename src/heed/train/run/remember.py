@@ -6,7 +6,6 @@ A run asks this at its end, and stores them if so. `heed.text.memory` finds simi
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from copy import copy
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -22,6 +21,7 @@ from heed.train.epochs.slots import with_slots
 from heed.train.run.calibrate import load_quickly
 from heed.train.step.trainer import EpochPairs
 from heed.train.tasks.translation import MOST_TRIED, n_tried_after
+from heed.translate.given import without_memories
 from heed.translate.lines import Line, LineReader
 from heed.translate.remember import pair_ids
 from heed.translate.translator import Translator
@@ -129,8 +129,7 @@ def _read_in_capitals(
         numbers: of the pairs to read.
         reader: of the model.
     """
-    src_vocab, tgt_vocab, reader = data.src_vocab, data.tgt_vocab, copy(reader)
-    reader.memories = ()
+    src_vocab, tgt_vocab, reader = data.src_vocab, data.tgt_vocab, without_memories(reader)
     is_small = np.array([_is_small(piece) for piece in src_vocab.pieces(range(src_vocab.size))])
     found = {}
     for number in numbers:
