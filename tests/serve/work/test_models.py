@@ -242,6 +242,20 @@ def test_a_new_version_of_other_languages_is_refused(
     assert "translated en to de, and its new version translates en to fr" in caplog.text
 
 
+def test_other_languages_than_those_announced_at_the_start_are_refused(
+    read: Read, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    models = read(folder)
+    make_model(folder, "fr", "de", seed=9)
+
+    async def run() -> None:
+        with pytest.raises(Refusal, match="en-de cannot be read at the moment"):
+            await text_of(models, "en-de")
+
+    asyncio.run(run())
+    assert "translated en to de, and its new version translates fr to de" in caplog.text
+
+
 def test_other_languages_are_refused_also_after_the_old_version_was_closed(
     read: Read, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -17,7 +17,7 @@ from heed.errors import HeedError
 from heed.serve.refusal import Refusal
 from heed.serve.work.directions import Route, read_routes
 from heed.serve.work.guides import NO_GUIDES, Guides, read_guides
-from heed.serve.work.versions import Opened, open_version, version_of
+from heed.serve.work.versions import Opened, open_version, spelled, version_of
 from heed.translate.translator import Translator
 
 CHECK_S = 1.0
@@ -57,7 +57,6 @@ class Models:
         self._opening: dict[str, Future[Opened]] = {}
         self._checked: dict[str, float] = {}
         self._refused: dict[str, str] = {}
-        self._languages: dict[str, str] = {}
         self._lock = threading.Lock()
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="heed-models")
 
@@ -145,9 +144,10 @@ class Models:
                 del self._opening[name]
 
     def _open_version(self, name: str) -> Opened:
-        """Load a model, whose languages must be those that it had when it was first loaded."""
+        """Load a model, which must have the directions that the server announced at its start."""
         opened = open_version(self.folders[name], name, self._guides.get(name, NO_GUIDES))
-        opened.require_languages(self._languages.setdefault(name, opened.languages))
+        served = [(route.source, route.target) for route in self.routes if route.model == name]
+        opened.require_languages(spelled(served))
         return opened
 
     def _make_room(self, newest: str = "") -> None:

@@ -78,7 +78,12 @@ class Opened:
         reader = self.translator.reader
         languages = reader.source_lang, reader.target_lang, reader.target_langs
         known = known_directions(*languages, reader.directions)
-        return ", ".join(f"{source} to {target}" for source, target in sorted(known)) or "?"
+        return spelled(known)
+
+
+def spelled(directions: Iterable[tuple[str, str]]) -> str:
+    """Directions in words, such as `en to de, en to fr`."""
+    return ", ".join(f"{source} to {target}" for source, target in sorted(directions)) or "?"
 
 
 def version_of(folder: Path, guides: Guides = NO_GUIDES) -> str:
