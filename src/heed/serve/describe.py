@@ -1,6 +1,7 @@
-"""Descriptions of the served models: cards, directions and sizes, read from their folders."""
+"""Descriptions of the served models, read from their folders, and of their languages."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from heed.bundle.bundle import read_folder_config
@@ -8,7 +9,9 @@ from heed.bundle.find import INT8, find_model_folder
 from heed.disk.folders import CARD, read_manifest
 from heed.errors import HeedError
 from heed.model.families import config_from, stored_shapes
-from heed.serve.request import ModelInfo
+from heed.serve.languages import name_of
+from heed.serve.request import Language, ModelInfo
+from heed.serve.work.directions import Route
 from heed.serve.work.models import Models
 from heed.serve.work.speeds import Speeds
 from heed.serve.work.versions import size_bytes, version_of
@@ -68,3 +71,16 @@ def _read(models: Models, name: str, version: str) -> ModelInfo:
         card=card.read_text(encoding="utf-8", errors="replace") if is_shown else "",
         version=version,
     )
+
+
+def languages_of(routes: Sequence[Route]) -> dict[str, Language]:
+    """The languages of these directions by their codes, sources first."""
+    targets: dict[str, dict[str, None]] = {}
+    for route in routes:
+        targets.setdefault(route.source, {})[route.target] = None
+    for route in routes:
+        targets.setdefault(route.target, {})
+    return {
+        code: Language(code=code, name=name_of(code), targets=tuple(into))
+        for code, into in targets.items()
+    }

@@ -13,13 +13,13 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from heed.errors import FormatError, HeedError
-from heed.serve.describe import Descriptions
+from heed.serve.describe import Descriptions, languages_of
 from heed.serve.detect import Detection, Detector
 from heed.serve.languages import name_of
 from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO, Answer, Direction, Language, ModelInfo, Request, SegmentAnswer
 from heed.serve.settings import ServeSettings
-from heed.serve.source import find_source
+from heed.serve.source import Source, find_source
 from heed.serve.texts import Text, read_texts
 from heed.serve.work.aside import run_aside
 from heed.serve.work.cache import Cache
@@ -56,6 +56,12 @@ PAIR_CHARS = 1000
 ALIGNED_CHARS = 2000
 """A longer segment gets no alignment: one of 25,000 tokens on both sides would take 5 GB."""
 
+FILE_THREADS = 2
+"""Files that are read at the same time. A file of 10 MB can take minutes and gigabytes."""
+
+WAITING_FILE_BYTES = 64 << 20
+"""Limit on the bytes of all files that wait to be read."""
+
 Found = TypeVar("Found")
 IsWanted = Callable[[], bool]
 
@@ -84,8 +90,15 @@ class Service:
         self.cache = Cache(settings.work.cache_mb << 20)
         self._in_work: InWork = WeakValueDictionary()
         self.scheduler = scheduler
+        # Threads of their own: files must not block searches, nor the end of the process.
+        self._files = Scheduler(
+            n_threads=FILE_THREADS,
+            batch_tokens=1,
+            max_waiting_chars=WAITING_FILE_BYTES,
+            thread_name="heed-file",
+        )
         self._descriptions = Descriptions(models, scheduler.speeds)
-        self._languages = _languages_of(models.routes)
+        self._languages = languages_of(models.routes)
         self._detector = Detector([code for r in models.routes for code in (r.source, r.target)])
 
     @property
@@ -225,6 +238,7 @@ class Service:
             within_s: seconds after which unfinished work is abandoned; None = no such limit.
         """
         self.scheduler.close(within_s)
+        self._files.close(within_s)
         self.models.close()
 
     def _counted(self, answers: list[Answer]) -> list[Answer]:
@@ -268,6 +282,11 @@ class Service:
         if source.lower() == AUTO and not self._detector.is_read:
             await asyncio.to_thread(self._detector.read)
 
+    async def source_of(self, text: str, direction: Direction) -> Source:
+        """The language of a text, and its route; errors as of `find_source`."""
+        await self._prepare_detection(direction.source)
+        return find_source(text, direction, routes=self.routes, detector=self._detector)
+
     async def with_model(
         self,
         run: Callable[[Translator, Route, IsWanted], Found],
@@ -291,8 +310,7 @@ class Service:
         deadline = Deadline(self.settings.work.timeout_s)
         async with AsyncExitStack() as stack:
             async with deadline.enforced():
-                await self._prepare_detection(direction.source)
-                found = find_source(text, direction, routes=self.routes, detector=self._detector)
+                found = await self.source_of(text, direction)
                 if (route := found.route) is None:
                     raise Refusal(
                         400, f"The text is in {name_of(found.code)} already.", code="same_language"
@@ -306,7 +324,8 @@ class Service:
                 except (FormatError, OSError) as error:  # `run` may read more of the folder
                     raise refusal_of_model(error, route.model, folder) from error
 
-            return await self._in_a_thread(call, len(text) + len(given), deadline.left_s)
+            n_chars = len(text) + len(given)
+            return await _in_a_thread(self.scheduler, call, n_chars, deadline.left_s)
 
     async def in_a_thread(self, run: Callable[[IsWanted], Found], n_chars: int) -> Found:
         """Call a function in a search thread.
@@ -318,17 +337,27 @@ class Service:
         Raises:
             Refusal: the server is busy or the time is over; or any error of `run`, as a refusal.
         """
-        return await self._in_a_thread(run, n_chars, self.settings.work.timeout_s)
+        return await _in_a_thread(self.scheduler, run, n_chars, self.settings.work.timeout_s)
 
-    async def _in_a_thread(
-        self, run: Callable[[IsWanted], Found], n_chars: int, timeout_s: float
-    ) -> Found:
-        results: Results[Found] = Results(1, timeout_s=timeout_s)
-        try:
-            self.scheduler.submit(Errand(run, n_chars=n_chars, results=results))
-            return await results.get(0)
-        finally:
-            results.abandon()
+    async def read_file(self, read: Callable[[], Found], n_bytes: int) -> Found:
+        """Call a function that reads a file of `n_bytes`, in a thread for files.
+
+        Raises:
+            Refusal: as in `in_a_thread`.
+        """
+        timeout_s = self.settings.work.timeout_s
+        return await _in_a_thread(self._files, lambda _: read(), n_bytes, timeout_s)
+
+
+async def _in_a_thread(
+    scheduler: Scheduler, run: Callable[[IsWanted], Found], n_chars: int, timeout_s: float
+) -> Found:
+    results: Results[Found] = Results(1, timeout_s=timeout_s)
+    try:
+        scheduler.submit(Errand(run, n_chars=n_chars, results=results))
+        return await results.get(0)
+    finally:
+        results.abandon()
 
 
 class _Begun:
@@ -402,19 +431,6 @@ async def _answers(texts: Sequence[Text]) -> list[Answer]:
             await asyncio.sleep(0)
         answers.append(await text.answer())
     return answers
-
-
-def _languages_of(routes: Sequence[Route]) -> dict[str, Language]:
-    """The languages of these directions by their codes, sources first."""
-    targets: dict[str, dict[str, None]] = {}
-    for route in routes:
-        targets.setdefault(route.source, {})[route.target] = None
-    for route in routes:
-        targets.setdefault(route.target, {})
-    return {
-        code: Language(code=code, name=name_of(code), targets=tuple(into))
-        for code, into in targets.items()
-    }
 
 
 def _routes_of(texts: Sequence[Text]) -> list[Route]:

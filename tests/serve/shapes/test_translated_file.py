@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -13,11 +14,14 @@ from urllib.parse import quote
 import deepl
 import pytest
 from starlette.testclient import TestClient
-from tests.serve.conftest import SENTENCES, Serve
+from tests.serve.conftest import SENTENCES, Serve, make_model
 from tests.serve.program import Program
 
 import heed
-from heed.serve.settings import Limits, Listen, Store
+from heed.documents import files as files_module
+from heed.documents.files import Document, open_document
+from heed.serve.service import FILE_THREADS
+from heed.serve.settings import Limits, Listen, Store, Work
 from heed.serve.shapes import downloads as downloads_module
 from heed.serve.shapes import translated_file
 from heed.serve.shapes.downloads import FOLDER, UNFINISHED_S, Downloads, forget_files, keep_file
@@ -110,6 +114,40 @@ def test_heed_answers_the_file(client: TestClient, wanted: str) -> None:
 
 def test_the_language_of_a_file_is_detected(client: TestClient, wanted: str) -> None:
     assert upload(client, "/api/v1/files", source="auto").text == wanted
+
+
+def test_a_file_in_a_language_without_a_model_into_the_target_is_read_as_a_text_would_be(
+    serve: Serve, en_de: str, tmp_path: Path
+) -> None:
+    client = serve(en_de, make_model(tmp_path / "de-fr", "de", "fr"))
+    asked = {"source": "auto", "target": "de"}
+    french = "Les chiens jouent dans la neige avec leurs enfants."
+    answer = upload(client, "/api/v1/files", text=french, **asked)
+    assert answer.status_code == 200, answer.text
+    assert (
+        answer.text
+        == client.post("/translate", json={"q": french, **asked}).json()["translatedText"]
+    )
+
+
+def test_a_file_that_takes_too_long_to_read_is_refused_and_does_not_delay_the_end(
+    serve: Serve, en_de: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_over, threads = threading.Event(), []
+
+    def read_for_long(name: str, data: bytes) -> Document:
+        threads.append(threading.current_thread())
+        assert is_over.wait(60)
+        return open_document(name, data)
+
+    monkeypatch.setattr(files_module, "open_document", read_for_long)
+    client = serve(en_de, work=Work(timeout_s=0.2))
+    answers = [upload(client, "/api/v1/files") for _ in range(FILE_THREADS + 1)]
+    is_over.set()
+    assert [answer.status_code for answer in answers] == [504] * (FILE_THREADS + 1)
+    assert "Send less text at once" in answers[0].text
+    # The last file waited for the others, and was given up before its turn.
+    assert [thread.daemon for thread in threads] == [True] * FILE_THREADS
 
 
 @pytest.mark.parametrize(("limit", "is_aligned"), [(5000, True), (10, False)])

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from heed.errors import DataError
 from heed.serve.refusal import Refusal
-from heed.serve.request import AUTO, Answer, Request
+from heed.serve.request import AUTO, Answer, Direction, Request
 from heed.serve.service import Service
 from heed.serve.shapes.directions import translate_or_keep
 from heed.translate.glossary.glossary import Glossary
@@ -72,10 +72,14 @@ async def translate_file(service: Service, file: UploadFile, order: FileOrder) -
 
     name = safe_name(file.filename or "")
     data = await file.read()
-    try:
-        document = await asyncio.to_thread(open_document, name, data)
-    except DataError as error:
-        raise Refusal(400, str(error), code="wrong_file", field="file") from None
+
+    def read() -> "Document":
+        try:
+            return open_document(name, data)
+        except DataError as error:
+            raise Refusal(400, str(error), code="wrong_file", field="file") from None
+
+    document = await service.read_file(read, len(data))
     texts = [segment.text for segment in document.segments]
     n_chars = sum(map(len, texts))
     limit = min(service.settings.limits.chars, order.most_chars or n_chars)
@@ -93,7 +97,8 @@ async def _translated(
     source = order.source
     if source == AUTO:
         # One language for the whole file, because a single word in a segment says little about it.
-        source = (await service.detect("\n".join(texts))).best.code
+        direction = Direction(source=AUTO, target=order.target)
+        source = (await service.source_of("\n".join(texts), direction)).code
     request = Request(
         texts=texts,
         source=source,

@@ -55,6 +55,7 @@ class Scheduler:
         gather_s: a batch waits at most this long for the number of requests at the last one's end.
         max_waiting_chars: limit on the characters of all jobs in the queue.
         on_searched: called after each batch, in the thread that searched it.
+        thread_name: how the names of its threads begin.
 
     Attributes:
         speeds: speeds of the models.
@@ -69,6 +70,7 @@ class Scheduler:
         gather_s: float = 0.0,
         max_waiting_chars: int = 1 << 40,
         on_searched: Callable[[Searched], None] | None = None,
+        thread_name: str = "heed-search",
     ) -> None:
         self._gather_s = gather_s
         self._max_waiting_chars = max_waiting_chars
@@ -82,7 +84,7 @@ class Scheduler:
         self.speeds = Speeds()
         self.n_done = 0
         self._threads = [
-            threading.Thread(target=self._work, name=f"heed-search-{number}", daemon=True)
+            threading.Thread(target=self._work, name=f"{thread_name}-{number}", daemon=True)
             for number in range(n_threads)
         ]
         for thread in self._threads:
