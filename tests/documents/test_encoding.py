@@ -27,6 +27,8 @@ def test_big_endian_is_known_by_its_mark() -> None:
     [
         ("xml", '<?xml version="1.0" encoding="iso-8859-1"?>%s'),
         ("xhtml", "<?xml version='1.0' encoding='iso-8859-1'?>%s"),
+        ("xlf", '<?xml version="1.0" encoding="iso-8859-1"?>%s'),
+        ("xliff", '<?xml version="1.0" encoding="iso-8859-1"?>%s'),
         ("html", META % "latin1" + "%s"),
         ("htm", HTTP_EQUIV % "ISO-8859-1" + "%s"),
     ],

@@ -56,6 +56,27 @@ def test_a_missing_target_is_filled_in(target: str, found: str) -> None:
     assert in_one(unit.format(target)) == unit.format(found)
 
 
+@pytest.mark.parametrize("target", ["<![CDATA[ein Hund]]>", "&own;", "ein <![CDATA[Hund]]>"])
+def test_a_translation_in_cdata_or_an_entity_stays(target: str) -> None:
+    unit = f"<trans-unit id='1'><source>a dog</source><target>{target}</target></trans-unit>"
+    assert in_one(unit) == unit
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("<![CDATA[a dog]]>", "A DOG"),
+        ("<![CDATA[a dog & a cat]]>", "A DOG &amp; A CAT"),
+        ("a <![CDATA[black]]> dog", "A BLACK DOG"),
+        ("<![CDATA[]]>", "<![CDATA[]]>"),
+    ],
+)
+def test_cdata_is_translated(source: str, found: str) -> None:
+    unit = "<trans-unit id='1'><source>{}</source>{}</trans-unit>"
+    target = f"<target>{found}</target>"
+    assert in_one(unit.format(source, "<target/>")) == unit.format(source, target)
+
+
 @pytest.mark.parametrize(
     "unit",
     [

@@ -24,6 +24,7 @@ from heed.errors import DataError
 from heed.text.protection.fields import is_field
 from heed.translate.result import Translation
 
+_CDATA = re.compile(r"<!\[CDATA\[(.+)]]>", re.S)
 _STATE = re.compile(r"(\sstate\s*=\s*)(\"[^\"]*\"|'[^']*')")
 _TRANSLATED = {"segment": "translated", "target": "needs-review-translation"}
 """The new state of an element that had one: a person has still to look at the translation."""
@@ -71,7 +72,7 @@ def split_xliff(text: str) -> Assembly:
     Raises:
         DataError: the XML is malformed, or not XLIFF.
     """
-    found = structure(text, read_tokens(text, is_xml=True), _RULES)
+    found = structure(text, _tokens(text), _RULES)
     root = next((token for token in found.tokens if token.name), None)
     if root is None or _local(root) != "xliff":
         where = position(text, root.start if root else 0)
@@ -83,6 +84,16 @@ def split_xliff(text: str) -> Assembly:
             written = _fill(assembly, text, found, unit, written)
     assembly.keep(text[written:])
     return assembly
+
+
+def _tokens(text: str) -> list[Token]:
+    """The tokens of a file or a part of it. CDATA is text: here it holds sentences."""
+    return [
+        replace(token, kind="text", text=cdata[1])
+        if (cdata := _CDATA.fullmatch(token.raw))
+        else token
+        for token in read_tokens(text, is_xml=True)
+    ]
 
 
 def _units(found: Structure) -> Iterator[_Unit]:
@@ -124,7 +135,9 @@ def _is_to_fill(found: Structure, unit: _Unit) -> bool:
     if any(attribute(raw, "state") in UNTRANSLATED for raw in raws):
         return True
     inside = found.tokens[first + 1 : last]
-    return not any(token.name or token.text.strip() for token in inside)
+    return not any(
+        token.name or token.text.strip() or token.raw.startswith("&") for token in inside
+    )
 
 
 def _fill(assembly: Assembly, text: str, found: Structure, unit: _Unit, written: int) -> int:
@@ -168,7 +181,7 @@ def _inner(text: str, tokens: Sequence[Token], first: int, last: int) -> str:
 def _markup(content: str, *, has_segments: bool) -> Markup:
     """The content of a source, ready to be translated."""
     rules = replace(_RULES, splitting=frozenset(("mrk",))) if has_segments else _RULES
-    tokens = _with_codes(content, read_tokens(content, is_xml=True))
+    tokens = _with_codes(content, _tokens(content))
     try:
         found = structure(content, _with_pairs(tokens), rules)
     except DataError:  # codes that cross others are no pairs
