@@ -40,6 +40,7 @@ def in_one(unit: str) -> str:
         ("<target/>", "<target>A DOG</target>"),
         ("<target></target>", "<target>A DOG</target>"),
         ("<target> </target>", "<target>A DOG</target>"),
+        ("<target>&#32;</target>", "<target>A DOG</target>"),
         ('<target xml:lang="de" />', '<target xml:lang="de">A DOG</target>'),
         (
             "<target state='needs-translation'/>",

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from heed.data.xml_events import XmlEvents
-from heed.data.xml_segments import MAX_NAME_CHARS, Segment, SegmentText, Unit, rank_of, units_in
+from heed.data.xml_events import MAX_NAME_CHARS, XmlEvents
+from heed.data.xml_segments import Segment, SegmentText, Unit, rank_of, units_in
 from heed.errors import DataError
 
 _CODES = frozenset(("bpt", "ept", "it", "ph", "ut"))

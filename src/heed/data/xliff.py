@@ -7,8 +7,8 @@ https://docs.oasis-open.org/xliff/xliff-core/v2.1/xliff-core-v2.1.html
 from collections.abc import Iterator
 from pathlib import Path
 
-from heed.data.xml_events import XmlEvents
-from heed.data.xml_segments import MAX_NAME_CHARS, Segment, SegmentText, Unit, rank_of, units_in
+from heed.data.xml_events import MAX_NAME_CHARS, XmlEvents
+from heed.data.xml_segments import Segment, SegmentText, Unit, rank_of, units_in
 from heed.errors import DataError
 from heed.text.protection.fields import is_field
 

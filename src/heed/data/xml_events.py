@@ -5,12 +5,14 @@ from xml.parsers import expat
 
 from heed.errors import DataError
 
+MAX_NAME_CHARS = 40
+"""Of an element or a language in a message."""
+
 # Expat keeps what is below in memory; before version 2.6 it also reads a tag, comment or entity
 # again from its beginning with every chunk.
 _MAX_TOKEN_BYTES = 1 << 20
 _MAX_DOCTYPE_BYTES = 1 << 20
 _MAX_DEPTH = 1000
-_MAX_NAME_CHARS = 40  # of an element in a message
 _MAX_NAMES = 10_000  # of elements and attributes
 
 
@@ -90,7 +92,7 @@ class XmlEvents:
         if tag != wanted:
             raise DataError(
                 f"{self.where}: must begin with <{wanted}>, but begins with "
-                f"<{tag[:_MAX_NAME_CHARS]}>."
+                f"<{tag[:MAX_NAME_CHARS]}>."
             )
 
     def _check_limits(self) -> None:

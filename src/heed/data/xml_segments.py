@@ -16,10 +16,6 @@ MAX_CHARS = MAX_LINE_BYTES
 _MAX_PIECES = 16  # that the parser gives of a field
 
 
-MAX_NAME_CHARS = 40
-"""Of a language in a message."""
-
-
 class Unit(NamedTuple):
     """One translation unit.
 

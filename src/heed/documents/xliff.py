@@ -135,9 +135,12 @@ def _is_to_fill(found: Structure, unit: _Unit) -> bool:
     if any(attribute(raw, "state") in UNTRANSLATED for raw in raws):
         return True
     inside = found.tokens[first + 1 : last]
-    return not any(
-        token.name or token.text.strip() or token.raw.startswith("&") for token in inside
-    )
+    return not any(token.name or token.text.strip() or _is_entity(token) for token in inside)
+
+
+def _is_entity(token: Token) -> bool:
+    """Whether a token is an entity of the document's own, whose text is not known here."""
+    return token.kind == "other" and token.raw.startswith("&")
 
 
 def _fill(assembly: Assembly, text: str, found: Structure, unit: _Unit, written: int) -> int:

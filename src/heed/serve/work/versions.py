@@ -61,7 +61,7 @@ class Opened:
         """Refuse a version that translates other languages.
 
         Args:
-            languages: those of an earlier version.
+            languages: those that the server announced at its start.
 
         Raises:
             ConfigError: they differ; names the languages of both.
