@@ -36,6 +36,14 @@ def check(
     return run
 
 
+def test_blanks_stay_in_what_is_clean(check: Callable[..., Any], tmp_path: Path) -> None:
+    path, clean = tmp_path / "in.csv", tmp_path / "clean.tsv"
+    path.write_text('"Two  dogs\xa0play.","Zwei \n Hunde\u202fspielen."\n', "utf-8")
+    code, out, err = check(str(path), "--clean", str(clean))
+    assert (code, out) == (0, ""), err
+    assert clean.read_text("utf-8") == "Two  dogs\xa0play.\tZwei Hunde\u202fspielen.\n"
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     path = tmp_path / "memory.tsv"

@@ -89,13 +89,31 @@ def test_escapes_are_read(written: str, text: str) -> None:
     assert unescaped(written) == text
 
 
+def test_the_encoding_that_a_catalog_declares_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "de.po"
+    text = (
+        HEADER.rstrip() + '\n"Content-Type: text/plain; charset={}\\n"\n\nmsgid "a"\nmsgstr "ä"\n'
+    )
+    part = ParallelFiles(files=(str(path),), source_lang="en", target_lang="de")
+    for charset, codec in (("ISO-8859-1", "latin-1"), ("CP1252", "cp1252"), ("koi8-r", "utf-8")):
+        path.write_bytes(text.format(charset).replace("\n", "\r\n").encode(codec))
+        assert [(pair.src, pair.tgt, pair.line) for pair in read_part(part)] == [("a", "ä", 8)]
+    path.write_bytes(text.format("ascii").encode("latin-1"))
+    with pytest.raises(DataError, match="de.po line 9: must be ascii, which the catalog declares"):
+        list(read_part(part))
+    path.write_bytes(text.format("CHARSET").encode("latin-1"))
+    with pytest.raises(DataError, match="de.po line 9: must be UTF-8"):
+        list(read_part(part))
+
+
 def test_another_language_and_other_files_are_refused_in_words(tmp_path: Path) -> None:
     path = tmp_path / "x.po"
     with pytest.raises(
         DataError, match=r"x.po: The catalog must be translated into fr, but its .*"
     ):
         read(path, HEADER, "fr")
-    assert read(path, HEADER.replace("de", "de_AT")) == []
+    for language in ("de_AT", "de@formal"):
+        assert read(path, HEADER.replace("de", language)) == []
     with pytest.raises(
         DataError, match=r"x.po: The catalog is malformed at line 2: a line must be"
     ):

@@ -111,6 +111,45 @@ def test_what_nobody_has_translated_is_left_out(tmp_path: Path) -> None:
     assert sides(read(tmp_path / "a.xlf", TWO.format("".join(rows)))) == [("a", "b"), ("g", "h")]
 
 
+@pytest.mark.parametrize("element", ["file", "group", "unit"])
+def test_what_an_element_forbids_holds_inside_unless_an_inner_one_allows_it(
+    tmp_path: Path, element: str
+) -> None:
+    rows = "".join(
+        f"<group><unit {inner}><segment><source>{text}</source><target>{text}</target></segment>"
+        "</unit></group>"
+        for inner, text in (("", "a"), ("translate='yes'", "b"))
+    )
+    text = TWO.format(rows).replace(f"<{element} ", f"<{element} translate='no' ", 1)
+    if element == "group":
+        text = text.replace("<group>", "<group translate='no'>")
+    assert [pair.src for pair in read(tmp_path / "a.xlf", text)] == ["b"]
+
+
+def segmented(source: str, target: str) -> str:
+    return ONE.format(
+        f"<trans-unit id='1'><source>One. Two. Three.</source><seg-source>{source}</seg-source>"
+        f"<target>{target}</target></trans-unit>"
+    )
+
+
+def mark(number: int, text: str) -> str:
+    return f"<mrk mtype='seg' mid='{number}'>{text}</mrk>"
+
+
+def test_segments_of_a_unit_are_pairs_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "a.sdlxliff"
+    source = f"<g>{mark(1, 'One.')} {mark(2, '<g>Two.</g>')}</g> {mark(3, 'Three.')}"
+    target = f"{mark(2, 'Zwei.')} <g>{mark(1, 'Ei<x/>ns.')}</g>{mark(3, '')}"
+    assert sides(read(path, segmented(source, target))) == [("One.", "Eins."), ("Two.", "Zwei.")]
+    back = sides(read(path, segmented(source, target), "de", "en"))
+    assert back == [("Eins.", "One."), ("Zwei.", "Two.")]
+    whole = [("One. Two. Three.", "Eins. Zwei. Drei.")]
+    assert sides(read(path, segmented(source, "Eins. Zwei. Drei."))) == whole
+    comments = "<mrk mtype='x-comment' mid='1'>Eins. Zwei. Drei.</mrk>"
+    assert sides(read(path, segmented(source, comments))) == whole
+
+
 def test_proposals_notes_and_segmented_sources_are_no_pairs(tmp_path: Path) -> None:
     aside = (
         "<trans-unit id='1'><source>One. Two.</source>"

@@ -5,7 +5,7 @@ from tests.documents.fakes import shouted, unchanged
 
 from heed.documents.archives import ARCHIVE_FORMATS
 from heed.documents.endings import SUPPORTED_FORMATS
-from heed.documents.files import TEXT_FORMATS, open_document
+from heed.documents.files import BILINGUAL_FORMATS, TEXT_FORMATS, open_document
 from heed.errors import DataError, UsageError
 from heed.translate.result import Translation
 
@@ -30,7 +30,8 @@ FILLED = (".po", ".xlf", ".xliff")
 def test_every_supported_format_has_a_sample_here() -> None:
     archives = [f".{ending}" for ending in ARCHIVE_FORMATS]
     assert sorted([*SAMPLES, *archives]) == sorted(SUPPORTED_FORMATS)
-    assert [f".{each}" for each in (*TEXT_FORMATS, *ARCHIVE_FORMATS)] == [*SUPPORTED_FORMATS]
+    formats = (*TEXT_FORMATS, *BILINGUAL_FORMATS, *ARCHIVE_FORMATS)
+    assert [f".{each}" for each in formats] == [*SUPPORTED_FORMATS]
 
 
 def test_archives_are_opened_too() -> None:
@@ -75,6 +76,16 @@ def test_malformed_xml_and_wrong_bytes_are_errors_in_words() -> None:
         open_document("a.xml", b"<a>")
     with pytest.raises(DataError, match=r"a\.txt must be UTF-8"):
         open_document("a.txt", b"\xff")
+
+
+def test_a_file_that_says_another_language_is_refused() -> None:
+    catalog = 'msgid ""\nmsgstr "Language: fr\\n"\n\nmsgid "a"\nmsgstr ""\n'
+    segments = '<file target-language="fr"><trans-unit><source>a</source></trans-unit></file>'
+    for name, text in (("a.po", catalog), ("a.xlf", f"<xliff>{segments}</xliff>")):
+        for language in ("", "fr", "fr-CA"):
+            assert len(open_document(name, text.encode(), language).segments) == 1
+        with pytest.raises(DataError, match=f"{name}: The .* must be translated into de, but .*fr"):
+            open_document(name, text.encode(), "de")
 
 
 def test_another_number_of_translations_is_refused() -> None:

@@ -22,8 +22,8 @@ def texts(assembly: Assembly) -> list[str]:
     return [segment.text for segment in assembly.segments]
 
 
-def filled(text: str) -> str:
-    assembly = split_xliff(text)
+def filled(text: str, target_lang: str = "") -> str:
+    assembly = split_xliff(text, target_lang)
     return assembly.join(shouted(assembly.segments))
 
 
@@ -91,6 +91,76 @@ def test_cdata_is_translated(source: str, found: str) -> None:
 )
 def test_other_units_stay_as_they_are(unit: str) -> None:
     assert in_one(unit) == unit
+
+
+@pytest.mark.parametrize("translate", ["translate", "its:translate"])
+def test_an_element_may_allow_what_the_one_around_it_forbids(translate: str) -> None:
+    unit = "<trans-unit id='1'{}><source>a dog</source>{}</trans-unit>"
+    group = f"<group {translate}='no'>{unit.format('', '')}{{}}</group>"
+    allowed = f" {translate}='yes'"
+    found = group.format(unit.format(allowed, "<target>A DOG</target>"))
+    assert in_one(group.format(unit.format(allowed, ""))) == found
+
+
+@pytest.mark.parametrize(
+    ("place", "segments"),
+    [
+        ("source", ["a", "dog"]),
+        ("trans-unit", ["a", "dog"]),
+        ("body", ["a", "dog"]),
+        ("", ["a\ndog"]),
+    ],
+)
+def test_line_breaks_separate_texts_where_space_is_preserved(
+    place: str, segments: list[str]
+) -> None:
+    text = ONE.format("<trans-unit><source>a\ndog</source></trans-unit>")
+    text = text.replace(f"<{place}>", f'<{place} xml:space="preserve">') if place else text
+    assert texts(split_xliff(text)) == segments
+    reset = text.replace("<source", '<source xml:space="default"', 1)
+    if place in ("trans-unit", "body"):
+        assert texts(split_xliff(reset)) == ["a\ndog"]
+
+
+def test_protected_text_is_read_and_kept() -> None:
+    for mark in ("<mrk mtype='protected'>Anna</mrk>", "<mrk translate='no'>Anna</mrk>"):
+        unit = f"<trans-unit><source>see {mark} there</source>{{}}</trans-unit>"
+        text = ONE.format(unit.format(""))
+        assert texts(split_xliff(text)) == ["see Anna there"]
+        assert in_one(unit.format("")) == unit.format(f"<target>SEE {mark} THERE</target>")
+
+
+def test_a_field_may_be_written_with_entities() -> None:
+    text = ONE.format(
+        "<trans-unit><source>see <x id='1' equiv-text='&#37;s'/></source></trans-unit>"
+    )
+    assert texts(split_xliff(text)) == ["see %s"]
+
+
+def test_only_files_in_the_language_are_filled_in() -> None:
+    unit = "<trans-unit><source>a dog</source>{}</trans-unit>"
+    file = "<file source-language='en' target-language='{}'><body>{}</body></file>"
+    text = "<xliff version='1.2'>{}{}{}</xliff>"
+    files = [file.format(language, unit.format("")) for language in ("fr", "de-AT", "")]
+    done = [each.format("<target>A DOG</target>") for each in (unit, unit)]
+    found = [
+        files[0],
+        *(file.format(name, each) for name, each in zip(("de-AT", ""), done, strict=True)),
+    ]
+    assert filled(text.format(*files), "de") == text.format(*found)
+    with pytest.raises(DataError, match=r"into yo, but says that .* into fr and de-AT\.$"):
+        split_xliff(text.format(*files), "yo")
+    with pytest.raises(DataError, match=r"into fr, but says that it is translated into de\.$"):
+        split_xliff(TWO.format(""), "fr")
+
+
+def test_the_second_version_gets_the_language_of_its_targets() -> None:
+    without = TWO.replace(' trgLang="de"', "")
+    unit = "<unit id='1'><segment><source>a dog</source>{}</segment></unit>"
+    found = TWO.format(unit.format("<target>A DOG</target>"))
+    assert filled(without.format(unit.format("")), "de") == found
+    empty = without.format(unit.format("<target>ein Hund</target>"))
+    assert filled(empty, "de") == empty
 
 
 def test_a_new_target_has_a_line_of_its_own_where_the_source_has_one() -> None:

@@ -1,5 +1,6 @@
 """`heed check`: the doubtful ones among given pairs."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -30,6 +31,9 @@ heed check -m run/ memory.csv -o doubtful.tsv --clean clean.tsv
 
 option = options("Options")
 PORTION = 1024
+_BREAKS = re.compile(
+    r" *[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029][\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029 ]*"
+)
 NOT_OF_PAIRS = REMARKS | {"unknown_word"}
 """Kinds that say something about the model or its search, not about a pair."""
 
@@ -197,4 +201,4 @@ def _doubts(pair: "Pair", found: "Translation") -> list[Doubt]:
 
 def _cell(text: str) -> str:
     """A text as a cell of a row: line breaks and tabs become blanks."""
-    return " ".join(text.split())
+    return _BREAKS.sub(" ", text).strip(" ")

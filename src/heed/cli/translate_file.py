@@ -77,7 +77,7 @@ def translate_file(
     for name, path in (("IN", input_path), ("OUT", output_path)):
         if not path:
             raise UsageError(f"{name} must be the name of a file, but is empty.")
-    document = open_document(Path(input_path).name, read_bytes(Path(input_path)))
+    data = read_bytes(Path(input_path))
     glossary = open_glossary(session, glossary_path)
     inputs = [input_path, *([glossary_path] if glossary_path else []), *protection.inputs]
     inputs += memories.inputs(opening)
@@ -88,6 +88,8 @@ def translate_file(
     if output_path != STANDARD:
         require_writable_file(output_path)
     translator, target_lang = memories.load(session, opening, protection)
+    wanted = translator.reader.direction(opening.source_lang, target_lang)[1]
+    document = open_document(Path(input_path).name, data, wanted)
     doubting.apply(translator)
     search = checked_search(translator.options, {"beam_size": beam_size})
     with ExitStack() as stack:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from heed.data.lines import read_lines
+from heed.data.lines import read_chunks, read_lines
+from heed.data.xml_encoding import codec_of
 from heed.data.xml_segments import rank_of
 from heed.errors import DataError
 
@@ -18,6 +19,7 @@ _TOKEN = re.compile(
     r"|(?P<keyword>domain|msgctxt|msgid_plural|msgid|msgstr(?:[ \t]*\[\s*\d+\s*\])?)(?=[\s\"]|\Z)"
 )
 _BEGINNINGS = ("domain", "msgctxt", "msgid")
+_CHARSET = re.compile(rb"^\"Content-Type:[^\"\n]*\bcharset=([\w.:-]+)", re.M)
 _LANGUAGE = re.compile(r"^Language:[ \t]*([\w@.-]+)", re.M)
 _ESCAPE = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9a-fA-F]{1,2})+)|\\(.)", re.S)
 _CODE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2}))")
@@ -151,12 +153,12 @@ def read_messages(path: str | Path, target_lang: str) -> Iterator[Message]:
     Raises:
         DataError: the file is missing, damaged, not a catalog, or in another language.
     """
-    text = "\n".join(read_lines(path))
+    text = _text_of(path)
     line, latest = 1, 0
     try:
         for entry in entries(text):
             if entry.is_header():
-                _require_language(path, entry.texts.get("msgstr", ""), target_lang)
+                require_language(entry.texts.get("msgstr", ""), target_lang)
                 continue
             begin = min((first for first, _ in entry.places.values()), default=latest)
             line, latest = line + text.count("\n", latest, begin), begin
@@ -167,7 +169,49 @@ def read_messages(path: str | Path, target_lang: str) -> Iterator[Message]:
         raise DataError(f"{path}: {error}") from None
 
 
-def _require_language(path: str | Path, header: str, target_lang: str) -> None:
+def charset_of(data: bytes) -> str:
+    """The encoding that the header of a catalog declares; "" if it declares none."""
+    found = _CHARSET.search(data)
+    return found[1].decode() if found else ""
+
+
+def _text_of(path: str | Path) -> str:
+    """The text of a catalog in UTF-8 or in the encoding that it declares.
+
+    Raises:
+        DataError: the file is missing, or in another encoding.
+    """
+    data = b"".join(read_chunks(path))
+    codec = codec_of(charset_of(data))
+    if codec not in (None, "utf-8"):
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            return _decoded(data, codec, path).replace("\r\n", "\n")
+    return "\n".join(read_lines(path))
+
+
+def _decoded(data: bytes, codec: str, path: str | Path) -> str:
+    try:
+        return data.decode(codec)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{path} line {line}: must be {codec}, which the catalog declares, but byte "
+            f"0x{data[error.start]:02X} is invalid in it. Save the file as UTF-8."
+        ) from None
+
+
+def require_language(header: str, target_lang: str) -> None:
+    """Refuse a catalog whose header names another language.
+
+    Args:
+        header: its translation.
+        target_lang: the wanted language; "" = any.
+
+    Raises:
+        DataError: it does; names both.
+    """
     found = _LANGUAGE.search(header)
     if found and target_lang and rank_of(found[1], target_lang) is None:
         raise DataError(

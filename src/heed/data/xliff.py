@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from heed.data.xml_events import MAX_NAME_CHARS, XmlEvents
-from heed.data.xml_segments import Segment, SegmentText, Unit, rank_of, units_in
+from heed.data.xml_segments import NO_TEXT, Segment, SegmentText, Unit, rank_of, units_in
 from heed.errors import DataError
 from heed.text.protection.fields import is_field
 
 CODES = frozenset(("bpt", "ept", "it", "ph", "x", "bx", "ex", "sc", "ec"))
 FIELDS = ("equiv-text", "equiv", "disp")
 _SIDES = ("source", "target")
-ASIDE = frozenset(("alt-trans", "seg-source", "matches", "glossary", "note", "originalData"))
+SEGMENTED = "seg-source"
+"""The source in segments; the target then has the same ones."""
+ASIDE = frozenset(("alt-trans", "matches", "glossary", "note", "originalData"))
 """Their sources and targets are not those of the unit."""
 UNITS = frozenset(("trans-unit", "segment"))
 UNTRANSLATED = frozenset(("new", "needs-translation", "needs-l10n", "needs-adaptation", "initial"))
@@ -51,8 +53,11 @@ class _Reader:
         self._segment = Segment(self._events, "source> or <target")
         self._open: list[str] = []  # the elements around what is read
         self._n_aside = 0
-        self._is_kept = self._is_unit_kept = True
+        self._is_kept = True
+        self._forbidden = [False]  # for each open element, whether it must not be translated
         self._found: dict[str, SegmentText] = {}
+        self._marked: dict[str, dict[str, tuple[int, int]]] = {}  # places of segments in a side
+        self._marks: list[tuple[str, int]] = []  # open `<mrk>`: segment, "" = none, and start
         self._units: list[Unit] = []
 
     def units(self) -> Iterator[Unit]:
@@ -66,20 +71,24 @@ class _Reader:
         if not self._open:
             self._begin_root(tag, attributes)
         self._open.append(tag)
+        self._forbidden.append(is_forbidden(attributes.get("translate", ""), self._forbidden[-1]))
         if tag in ASIDE:
             self._n_aside += 1
         elif self._n_aside:
             return
         elif tag == "file":
             self._begin_file(attributes)
-        elif tag == "unit":
-            self._is_unit_kept = not _is_untranslated(attributes)
         elif tag in UNITS:
-            self._found = {}
-            self._is_kept = self._is_unit_kept and not _is_untranslated(attributes)
-        elif tag in _SIDES and len(self._open) > 1 and self._open[-2] in UNITS:
-            self._is_kept = self._is_kept and not _is_untranslated(attributes)
+            self._found, self._marked = {}, {}
+            self._is_kept = not (self._forbidden[-1] or attributes.get("state") in UNTRANSLATED)
+        elif tag in (*_SIDES, SEGMENTED) and len(self._open) > 1 and self._open[-2] in UNITS:
+            self._is_kept = self._is_kept and attributes.get("state") not in UNTRANSLATED
+            self._marked[tag] = {}
             self._segment.begin()
+        elif tag == "mrk":
+            is_segment = attributes.get("mtype") == "seg"
+            name = attributes.get("mid", "") if is_segment else ""
+            self._marks.append((name, self._segment.n_chars))
         elif tag in CODES:
             # A code may say in an attribute which field it stands for.
             fields = (attributes.get(name, "") for name in FIELDS)
@@ -91,14 +100,20 @@ class _Reader:
         """An element ends."""
         tag = tag.rpartition(":")[2]
         self._open.pop()
+        self._forbidden.pop()
         if tag in ASIDE:
             self._n_aside -= 1
         elif self._n_aside:
             return
         elif tag in UNITS:
             self._end_unit()
-        elif tag in _SIDES and self._segment.is_open and self._open[-1] in UNITS:
+        elif tag in self._marked and self._segment.is_open and self._open[-1] in UNITS:
             self._found[tag] = self._segment.ended()
+        elif tag == "mrk":
+            name, start = self._marks.pop()
+            side = next((each for each in reversed(self._open) if each in self._marked), "")
+            if name and side:
+                self._marked[side].setdefault(name, (start, self._segment.n_chars))
         elif tag in CODES:
             self._segment.end_code()
 
@@ -132,17 +147,35 @@ class _Reader:
             self.others.add(" into ".join(names))
 
     def _end_unit(self) -> None:
-        if self._order is None or not self._is_kept or len(self._found) < 2:
+        if self._order is None or not self._is_kept:
             return
-        sides = [self._found[_SIDES[side]] for side in self._order]
-        src, tgt = (side.text for side in sides)
-        if src.strip() and tgt.strip():
-            is_complete = all(side.is_complete for side in sides)
-            self._units.append(Unit(src, tgt, self._events.line, is_complete))
+        for pair in self._pairs():
+            src, tgt = (pair[side] for side in self._order)
+            if src.text.strip() and tgt.text.strip():
+                is_complete = src.is_complete and tgt.is_complete
+                self._units.append(Unit(src.text, tgt.text, self._events.line, is_complete))
+
+    def _pairs(self) -> list[tuple[SegmentText, SegmentText]]:
+        """The source and the target of a unit, or of each of its segments."""
+        sources, targets = (self._marked.get(name, {}) for name in (SEGMENTED, "target"))
+        if not sources.keys() & targets.keys():
+            return [(self._found.get("source", NO_TEXT), self._found.get("target", NO_TEXT))]
+        source, target = self._found[SEGMENTED], self._found["target"]
+        return [
+            (source.part(*place), target.part(*targets[name]))
+            for name, place in sources.items()
+            if name in targets
+        ]
 
 
-def _is_untranslated(attributes: dict[str, str]) -> bool:
-    return attributes.get("translate") == "no" or attributes.get("state") in UNTRANSLATED
+def is_forbidden(translate: str, is_parent_forbidden: bool) -> bool:
+    """Whether an element must not be translated.
+
+    Args:
+        translate: its attribute: `yes`, `no`, or "" if it has none.
+        is_parent_forbidden: whether the element around it must not be.
+    """
+    return translate == "no" or (is_parent_forbidden and translate != "yes")
 
 
 def _fits(language: str, wanted: str) -> bool:

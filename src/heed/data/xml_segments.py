@@ -1,5 +1,6 @@
 """The text of a segment in TMX and XLIFF, and how well its language fits a wanted one."""
 
+import re
 from collections.abc import Iterator
 from html.entities import html5
 from itertools import chain
@@ -38,6 +39,13 @@ class SegmentText(NamedTuple):
     text: str
     is_complete: bool
 
+    def part(self, start: int, end: int) -> "SegmentText":
+        """What stands between two places."""
+        return SegmentText(self.text[start:end], self.is_complete)
+
+
+NO_TEXT = SegmentText("", True)
+
 
 class Segment:
     """Collects the text of one segment after the other.
@@ -61,6 +69,11 @@ class Segment:
     def is_open(self) -> bool:
         """Whether a segment is being read."""
         return self._parts is not None
+
+    @property
+    def n_chars(self) -> int:
+        """The length of what has been read of the segment."""
+        return self._n_chars
 
     def begin(self) -> None:
         """A segment begins."""
@@ -157,7 +170,7 @@ def units_in(
 
 def rank_of(language: str, wanted: str) -> int | None:
     """How well a language fits the wanted one: 0 the same, 1 a region of it, 2 its parent."""
-    found, tag = (code.replace("_", "-").casefold() for code in (language, wanted))
+    found, tag = (re.sub("[_@]", "-", code).casefold() for code in (language, wanted))
     if found == tag:
         return 0
     if found.startswith(f"{tag}-"):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from heed.data.po import charset_of
 from heed.data.xml_encoding import codec_of, encoding_of
 from heed.errors import DataError
 
@@ -21,7 +22,6 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _META = re.compile(rb"<meta\s[^>]*?\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
-_HEADER = re.compile(rb"^\"Content-Type:[^\"\n]*\bcharset=([\w.:-]+)", re.M)
 _SCANNED_BYTES = 1024
 # Encoding Standard, section 4.2: browsers use these encodings for these names.
 _OF_PAGES = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254"}
@@ -123,8 +123,8 @@ def _declared(ending: str, data: bytes) -> str:
         match = _META.search(data[:_SCANNED_BYTES])
         # A file in which this declaration is readable as ASCII cannot be UTF-16.
         found = match[1].decode() if match and not match[1].lower().startswith(b"utf-16") else ""
-    if ending == "po" and (match := _HEADER.search(data)):
-        found = match[1].decode()
+    if ending == "po":
+        found = charset_of(data)
     codec = codec_of(found)
     if codec is None or codec == "utf-8":
         return ""

@@ -1,7 +1,7 @@
 """Open documents: the ending of a file's name decides its format.
 
-Each format is a module. To add one, add a line to `TEXT_FORMATS` or `ARCHIVE_FORMATS`, and an
-ending to `endings.py`.
+Each format is a module. To add one, add a line to `TEXT_FORMATS`, `BILINGUAL_FORMATS` or
+`ARCHIVE_FORMATS`, and an ending to `endings.py`.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,10 +32,13 @@ TEXT_FORMATS: dict[str, Callable[[str], Content]] = {
     "markdown": split_markdown,
     "srt": split_srt,
     "vtt": split_vtt,
+}
+BILINGUAL_FORMATS: dict[str, Callable[[str, str], Content]] = {
     "po": split_po,
     "xlf": split_xliff,
     "xliff": split_xliff,
 }
+"""Formats that hold both languages, and may say which."""
 
 
 class Document(Protocol):
@@ -68,15 +71,17 @@ class _TextFile:
         return self.encoding.encode(self.content.join(translations))
 
 
-def open_document(name: str, data: bytes) -> Document:
+def open_document(name: str, data: bytes, target_lang: str = "") -> Document:
     """Split a file into segments.
 
     Args:
         name: the file's name; its ending decides the format.
         data: its bytes.
+        target_lang: the language into which it will be translated; "" = unknown.
 
     Raises:
-        DataError: the format is not supported, or the file is malformed or wrongly encoded.
+        DataError: the format is not supported; the file is malformed or wrongly encoded, or says
+            that it is translated into another language.
     """
     ending = name.rpartition(".")[2].lower()
     if "." not in name or f".{ending}" not in SUPPORTED_FORMATS:
@@ -86,4 +91,6 @@ def open_document(name: str, data: bytes) -> Document:
         )
     if ending in ARCHIVE_FORMATS:
         return open_archive(name, data, ending)
-    return _TextFile(*read(name, data, TEXT_FORMATS[ending], ending))
+    if (split := BILINGUAL_FORMATS.get(ending)) is None:
+        return _TextFile(*read(name, data, TEXT_FORMATS[ending], ending))
+    return _TextFile(*read(name, data, lambda text: split(text, target_lang), ending))

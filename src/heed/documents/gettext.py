@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heed.data.po import ESCAPED, Entry, entries
+from heed.data.po import ESCAPED, Entry, entries, require_language
 from heed.documents.assembly import Assembly
 from heed.documents.fields import MARK, Format, Masked, format_of, has_same_fields, mask
 from heed.documents.flow import flow
@@ -65,16 +65,22 @@ class _Message:
         return f"{self.keyword} {self.line_end.join(quoted)}"
 
 
-def split_po(text: str) -> Assembly:
+def split_po(text: str, target_lang: str = "") -> Assembly:
     """The untranslated messages of a catalog; its header declares UTF-8 in the result.
 
+    Args:
+        text: the catalog.
+        target_lang: the language of the translations; "" = unknown.
+
     Raises:
-        DataError: a line is malformed; names it.
+        DataError: a line is malformed; names it. Or the header names another language.
     """
     text = _CHARSET.sub(r"\1UTF-8", text, count=1)
     found = list(entries(text))
     header = next((one for one in found if one.is_header() and "msgstr" in one.texts), None)
-    forms = read_plural_forms(header.texts["msgstr"] if header else "")
+    described = header.texts["msgstr"] if header else ""
+    require_language(described, target_lang)
+    forms = read_plural_forms(described)
     has_plurals = any("msgid_plural" in one.texts for one in found if one.is_to_fill())
     assembly = Assembly()
     written = 0

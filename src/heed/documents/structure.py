@@ -88,8 +88,8 @@ def structure(source: str, tokens: list[Token], rules: Rules) -> Structure:
     Raises:
         DataError: the tags of XML do not match.
     """
-    kept = _with_kept(source, tokens, _matched(source, tokens, rules), rules)
-    found = Structure(kept, _matched(source, kept, rules))
+    kept = _with_kept(source, tokens, matched(source, tokens, is_xml=rules.is_xml), rules)
+    found = Structure(kept, matched(source, kept, is_xml=rules.is_xml))
     outline = _outline(found) if rules.is_xml and rules.has_outline else frozenset()
     found.apart = {
         number
@@ -103,8 +103,12 @@ def structure(source: str, tokens: list[Token], rules: Rules) -> Structure:
     return found
 
 
-def _matched(source: str, tokens: list[Token], rules: Rules) -> dict[int, int]:
-    """The partner of each tag that has one, such that pairs are well nested."""
+def matched(source: str, tokens: list[Token], *, is_xml: bool) -> dict[int, int]:
+    """The partner of each tag that has one, such that pairs are well nested.
+
+    Raises:
+        DataError: the tags of XML do not match.
+    """
     partner: dict[int, int] = {}
     opened: list[int] = []
     n_open: Counter[str] = Counter()
@@ -113,7 +117,7 @@ def _matched(source: str, tokens: list[Token], rules: Rules) -> dict[int, int]:
             opened.append(number)
             n_open[token.name] += 1
         elif token.kind == "close":
-            if rules.is_xml and (not opened or tokens[opened[-1]].name != token.name):
+            if is_xml and (not opened or tokens[opened[-1]].name != token.name):
                 raise _crossed(source, token, tokens[opened[-1]] if opened else None)
             if not n_open[token.name]:
                 continue
@@ -123,7 +127,7 @@ def _matched(source: str, tokens: list[Token], rules: Rules) -> dict[int, int]:
                 if tokens[latest].name == token.name:
                     break
             partner[latest], partner[number] = number, latest
-    if rules.is_xml and opened:
+    if is_xml and opened:
         token = tokens[opened[-1]]
         raise DataError(
             f"The XML is malformed: <{token.name}> at {position(source, token.start)} is never "

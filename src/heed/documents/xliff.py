@@ -1,7 +1,8 @@
 """XLIFF 1.2 and 2: missing translations are filled in, everything else is kept.
 
 A unit is translated from its source, or from its source in segments (`<seg-source>`) if it has one.
-Inline elements move among the words as tags do (`inline.py`); the content of codes is kept.
+Inline elements move among the words as tags do (`inline.py`); the content of codes is kept. Line
+breaks separate texts only where `xml:space` says that they have a meaning.
 
 Source: https://docs.oasis-open.org/xliff/v1.2/os/xliff-core.html and
 https://docs.oasis-open.org/xliff/xliff-core/v2.1/xliff-core-v2.1.html
@@ -10,20 +11,24 @@ https://docs.oasis-open.org/xliff/xliff-core/v2.1/xliff-core-v2.1.html
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import unescape
 
-from heed.data.xliff import ASIDE, CODES, FIELDS, UNITS, UNTRANSLATED
+from heed.data.xliff import ASIDE, CODES, FIELDS, SEGMENTED, UNITS, UNTRANSLATED, is_forbidden
+from heed.data.xml_events import MAX_NAME_CHARS
+from heed.data.xml_segments import rank_of
 from heed.documents.assembly import Assembly
-from heed.documents.attributes import attribute, forbids_translation
+from heed.documents.attributes import attribute
 from heed.documents.flow import flow
 from heed.documents.markup import Markup, escape_xml
-from heed.documents.passages import sentences
+from heed.documents.passages import parts_of, sentences
 from heed.documents.segment import Segment
-from heed.documents.structure import Rules, Structure, structure
+from heed.documents.structure import Rules, Structure, matched, structure
 from heed.documents.tags import Token, position, read_tokens
 from heed.errors import DataError
 from heed.text.protection.fields import is_field
 from heed.translate.result import Translation
 
+_MOST_SHOWN = 10  # languages in a message
 _CDATA = re.compile(r"<!\[CDATA\[(.+)]]>", re.S)
 _STATE = re.compile(r"(\sstate\s*=\s*)(\"[^\"]*\"|'[^']*')")
 _TRANSLATED = {"segment": "translated", "target": "needs-review-translation"}
@@ -60,30 +65,92 @@ class _Target:
 
 @dataclass(slots=True)
 class _Unit:
-    """The elements of a unit: the first and the last token of each, by name."""
+    """The elements of a unit: the first and the last token of each, by name.
+
+    `keeps_breaks` says whether line breaks have a meaning.
+    """
 
     segment: int
     places: dict[str, tuple[int, int]]
+    keeps_breaks: bool
 
 
-def split_xliff(text: str) -> Assembly:
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What the elements around a unit say about it."""
+
+    is_forbidden: bool = False
+    keeps_breaks: bool = False
+
+    def inside(self, raw: str) -> "_State":
+        """The state inside another element, given its start tag."""
+        translate = attribute(raw, "translate") or attribute(raw, "its:translate")
+        space = attribute(raw, "xml:space")
+        return _State(
+            is_forbidden(translate, self.is_forbidden),
+            space == "preserve" if space else self.keeps_breaks,
+        )
+
+
+def split_xliff(text: str, target_lang: str = "") -> Assembly:
     """The untranslated units of a file.
 
+    Args:
+        text: the file.
+        target_lang: the language of the translations: files in other ones are kept unchanged, and
+            version 2 without a language gets this one. "" = unknown.
+
     Raises:
-        DataError: the XML is malformed, or not XLIFF.
+        DataError: the XML is malformed, or not XLIFF; or all is in other languages.
     """
-    found = structure(text, _tokens(text), _RULES)
+    tokens = _tokens(text)
+    found = Structure(tokens, matched(text, tokens, is_xml=True))
     root = next((token for token in found.tokens if token.name), None)
     if root is None or _local(root) != "xliff":
         where = position(text, root.start if root else 0)
         raise DataError(f"The file must begin with <xliff>, but does not, at {where}.")
+    _require_language(found, target_lang)
     assembly = Assembly()
     written = 0
-    for unit in _units(found):
+    for unit in _units(found, target_lang):
         if "source" in unit.places and _is_to_fill(found, unit):
+            if not written and target_lang and _lacks_language(root.raw):
+                written = root.start + len(root.raw) - 1
+                assembly.keep(f'{text[:written]} trgLang="{target_lang}"')
             written = _fill(assembly, text, found, unit, written)
     assembly.keep(text[written:])
     return assembly
+
+
+def _lacks_language(root: str) -> bool:
+    """Whether the first tag lacks the language that version 2 requires where there are targets."""
+    return attribute(root, "version").startswith("2") and not attribute(root, "trglang")
+
+
+def _require_language(found: Structure, target_lang: str) -> None:
+    """Refuse a file that is translated into other languages only.
+
+    Raises:
+        DataError: it is; names them.
+    """
+    languages = [_language(token) for token in found.tokens if _local(token) in ("xliff", "file")]
+    declared = [*dict.fromkeys(filter(None, languages))]
+    if (
+        target_lang
+        and declared
+        and not any(rank_of(each, target_lang) is not None for each in declared)
+    ):
+        raise DataError(
+            f"The file must be translated into {target_lang}, but says that it is translated into "
+            f"{' and '.join(each[:MAX_NAME_CHARS] for each in declared[:_MOST_SHOWN])}."
+        )
+
+
+def _language(token: Token) -> str:
+    """The language into which a file is translated, as its first tags say."""
+    if token.kind != "open":
+        return ""
+    return attribute(token.raw, "target-language") or attribute(token.raw, "trglang")
 
 
 def _tokens(text: str) -> list[Token]:
@@ -96,34 +163,41 @@ def _tokens(text: str) -> list[Token]:
     ]
 
 
-def _units(found: Structure) -> Iterator[_Unit]:
+def _units(found: Structure, target_lang: str) -> Iterator[_Unit]:
     """The units and segments that may be translated, with what stands directly in them."""
     number = 0
     parents: list[_Unit | None] = []
-    forbidden: list[int] = []
+    states = [_State()]
     while number < len(found.tokens):
         token = found.tokens[number]
         name, end = _local(token), found.partner.get(number, number)
         if token.kind == "open":
-            if name in ASIDE and name != "seg-source":
+            if name in ASIDE or (name == "file" and _is_in_other_language(token, target_lang)):
                 number = end
             else:
-                is_forbidden = bool(forbidden and forbidden[-1]) or forbids_translation(token.raw)
-                forbidden.append(is_forbidden)
-                _note(parents, name, number, end)
-                parents.append(_Unit(number, {}) if name in UNITS and not is_forbidden else None)
+                states.append(state := states[-1].inside(token.raw))
+                _note(parents, name, number, end, state)
+                is_unit = name in UNITS and not state.is_forbidden
+                parents.append(_Unit(number, {}, state.keeps_breaks) if is_unit else None)
         elif token.kind == "close":
-            forbidden.pop()
+            states.pop()
             if (unit := parents.pop()) is not None:
                 yield unit
         elif token.kind == "empty":
-            _note(parents, name, number, number)
+            _note(parents, name, number, number, states[-1])
         number += 1
 
 
-def _note(parents: "list[_Unit | None]", name: str, first: int, last: int) -> None:
+def _is_in_other_language(file: Token, target_lang: str) -> bool:
+    language = _language(file)
+    return bool(language and target_lang) and rank_of(language, target_lang) is None
+
+
+def _note(parents: "list[_Unit | None]", name: str, first: int, last: int, state: _State) -> None:
     if parents and (unit := parents[-1]) is not None:
         unit.places.setdefault(name, (first, last))
+        if name in ("source", SEGMENTED):
+            unit.keeps_breaks = state.keeps_breaks
 
 
 def _is_to_fill(found: Structure, unit: _Unit) -> bool:
@@ -149,8 +223,8 @@ def _fill(assembly: Assembly, text: str, found: Structure, unit: _Unit, written:
     start = tokens[unit.segment]
     assembly.keep(text[written : start.start] + _with_state(start.raw, "segment"))
     written = start.start + len(start.raw)
-    source, has_segments = unit.places["source"], "seg-source" in unit.places
-    first, last = unit.places["seg-source"] if has_segments else source
+    source, has_segments = unit.places["source"], SEGMENTED in unit.places
+    first, last = unit.places[SEGMENTED] if has_segments else source
     name = tokens[source[0]].name.removesuffix("source") + "target"
     opening, closing = f"<{name}>", f"</{name}>"
     if "target" in unit.places:
@@ -165,7 +239,8 @@ def _fill(assembly: Assembly, text: str, found: Structure, unit: _Unit, written:
         opening = (before.raw if before.text.isspace() else "") + opening
     content = _inner(text, tokens, first, last)
     assembly.keep(text[written:insert])
-    assembly.add(_Target(_markup(content, has_segments=has_segments), opening, closing))
+    markup = _markup(content, has_segments=has_segments, keeps_breaks=unit.keeps_breaks)
+    assembly.add(_Target(markup, opening, closing))
     return behind
 
 
@@ -181,7 +256,7 @@ def _inner(text: str, tokens: Sequence[Token], first: int, last: int) -> str:
     return text[tokens[first].start + len(tokens[first].raw) : tokens[last].start]
 
 
-def _markup(content: str, *, has_segments: bool) -> Markup:
+def _markup(content: str, *, has_segments: bool, keeps_breaks: bool) -> Markup:
     """The content of a source, ready to be translated."""
     rules = replace(_RULES, splitting=frozenset(("mrk",))) if has_segments else _RULES
     tokens = _with_codes(content, _tokens(content))
@@ -189,23 +264,30 @@ def _markup(content: str, *, has_segments: bool) -> Markup:
         found = structure(content, _with_pairs(tokens), rules)
     except DataError:  # codes that cross others are no pairs
         found = structure(content, tokens, rules)
-    segments, parts = flow(found, is_html=False, split=sentences, escape=escape_xml)
+    split = _lines_and_sentences if keeps_breaks else sentences
+    segments, parts = flow(found, is_html=False, split=split, escape=escape_xml)
     return Markup(segments, parts)
 
 
+def _lines_and_sentences(text: str) -> list[str]:
+    return parts_of(text, "1")
+
+
 def _with_codes(content: str, tokens: Sequence[Token]) -> list[Token]:
-    """The tokens, with each code and its content as one."""
+    """The tokens, with each code, or protected text, and its content as one."""
     merged: list[Token] = []
     number = 0
     while number < len(tokens):
         token, start = tokens[number], number
-        if _local(token) in CODES:
+        is_protected = attribute(token.raw, "mtype") == "protected" and token.kind == "open"
+        if is_protected or _local(token) in CODES:
             if token.kind == "open":
                 number = _end_of(tokens, number)
             last = tokens[number]
             raw = content[token.start : last.start + len(last.raw)]
             inside = "".join(each.text for each in tokens[start + 1 : number])
-            token = Token("kept", raw, token.start, token.name, _field(token.raw, inside))
+            read = inside if is_protected else _field(token.raw, inside)
+            token = Token("kept", raw, token.start, token.name, read)
         merged.append(token)
         number += 1
     return merged
@@ -213,7 +295,7 @@ def _with_codes(content: str, tokens: Sequence[Token]) -> list[Token]:
 
 def _field(raw: str, inside: str) -> str:
     """The field that a code stands for, which the model then reads; "" if there is none."""
-    texts = (inside, *(attribute(raw, name) for name in FIELDS))
+    texts = (inside, *(unescape(attribute(raw, name)) for name in FIELDS))
     return next(filter(is_field, texts), "")
 
 

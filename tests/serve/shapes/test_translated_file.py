@@ -135,10 +135,10 @@ def test_a_file_that_takes_too_long_to_read_is_refused_and_does_not_delay_the_en
 ) -> None:
     is_over, threads = threading.Event(), []
 
-    def read_for_long(name: str, data: bytes) -> Document:
+    def read_for_long(name: str, data: bytes, target_lang: str) -> Document:
         threads.append(threading.current_thread())
         assert is_over.wait(60)
-        return open_document(name, data)
+        return open_document(name, data, target_lang)
 
     monkeypatch.setattr(files_module, "open_document", read_for_long)
     client = serve(en_de, work=Work(timeout_s=0.2))

@@ -75,7 +75,7 @@ async def translate_file(service: Service, file: UploadFile, order: FileOrder) -
 
     def read() -> "Document":
         try:
-            return open_document(name, data)
+            return open_document(name, data, order.target)
         except DataError as error:
             raise Refusal(400, str(error), code="wrong_file", field="file") from None
 
