@@ -1,7 +1,9 @@
 """Every endpoint that costs something asks for a key and counts, in the words of its API."""
 
 import json
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +182,24 @@ def test_missing_wrong_expired_and_revoked_keys_get_the_same_answer(
         answer = client.post("/translate", json={**QUESTION, "api_key": key})
         answers.add((answer.status_code, json.dumps(answer.json())))
     assert len(answers) == 1
+
+
+def test_a_file_of_keys_that_became_unusable_is_a_refusal_and_logged(
+    client: TestClient, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = made(path)
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("ALTER TABLE keys RENAME TO others")
+    for sent in ({"headers": {"X-API-Key": key}}, {}):  # at the head of the request, and after it
+        answer = client.post("/translate", json=QUESTION, **sent)
+        assert answer.status_code == 503
+        assert answer.json()["error"].startswith("The server cannot check keys at the moment.")
+        assert answer.headers["retry-after"] == "1"
+    assert caplog.text.count(f"The file of keys {path} cannot be used: no such table") == 2
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("ALTER TABLE others RENAME TO keys")
+    answer = client.post("/translate", json=QUESTION, headers={"X-API-Key": key})
+    assert answer.status_code == 200
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: f"{each.method} {each.path}")

@@ -3,6 +3,7 @@
 It looks twice: at the head of a request, before the body is read, and at all of its parameters.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from starlette.datastructures import Headers
 
 from heed.disk.home import home
+from heed.errors import ConfigError
 from heed.serve.access.addresses import bucket_of, client_address, networks_of
 from heed.serve.access.buckets import Buckets
 from heed.serve.access.keys import FILE_NAME, Key, Keys
@@ -23,6 +25,8 @@ IN_BODY = ("api_key", "auth_key", "key", "token")
 """Names of parameters in which LibreTranslate, DeepL, Google and DeepLX clients send a key."""
 
 IN_AUTHORIZATION = ("bearer", "deepl-auth-key")
+
+log = logging.getLogger(__name__)
 
 
 def keys_path(access: Access) -> Path:
@@ -88,8 +92,8 @@ class Gate:
             Its key; None = there are no keys, or it can only be in the body.
 
         Raises:
-            Refusal: there is no valid key (401); or a page of another origin would store something
-                (403).
+            Refusal: there is no valid key (401); keys cannot be checked now (503); or a page of
+                another origin would store something (403).
         """
         if self._keys is None:
             # Otherwise a key is proof enough: a browser adds none by itself.
@@ -120,7 +124,8 @@ class Gate:
             n_chars: number of characters in all its texts.
 
         Raises:
-            Refusal: there is no valid key (401), too much text (400) or too many requests (429).
+            Refusal: there is no valid key (401), keys cannot be checked now (503), there is too
+                much text (400) or there are too many requests (429).
         """
         if key is None and self._keys is not None:
             key = self._key(self._keys, key_in(headers, values))
@@ -170,7 +175,12 @@ class Gate:
 
     def _key(self, keys: Keys, given: str) -> Key:
         # Search even without a key, so that every refusal takes the same time.
-        key = keys.find(given)
+        try:
+            key = keys.find(given)
+        except ConfigError as error:
+            log.error("%s", error)  # it names the file, which is not a client's business
+            sentence = "The server cannot check keys at the moment. Try again later."
+            raise Refusal(503, sentence, code="no_keys") from error
         if key is None:
             raise no_key("Invalid API key")
         return key
