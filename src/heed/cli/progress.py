@@ -108,9 +108,9 @@ class Display:
         self.line(as_table(report["pairs"]))
         for name in ("dev", "test"):
             if report[f"{name}_pairs"]["dropped"]:
-                self.line(as_table(report[f"{name}_pairs"], unit=f"{name} pairs"))
+                self.line(as_table(report[f"{name}_pairs"], unit=f"{name} pair"))
         for language, found in report["mono"].items():
-            self.line(as_table(found, unit=f"lines of {language}"))
+            self.line(as_table(found, unit="line", of=f" of {language}"))
 
     def _start(self, event: Event) -> None:
         self.live.text = ""

@@ -32,8 +32,8 @@ class CleanConfig:
     """Which training pairs are dropped.
 
     Attributes:
-        max_chars: longest side in characters; a side with more pieces than a batch holds is dropped
-            later.
+        max_chars: longest side in characters; a side with more pieces than `data.max_length` is
+            dropped later.
         max_ratio: how much longer one side may be than usual for its partner, see `length_ratio`.
         keep_copies: keep pairs whose sides are the same. They teach a model to copy instead of
             translating (Khayrallah and Koehn 2018), unless copying is the task.
@@ -77,7 +77,9 @@ class CleanReport:
         n_dropped = sum(self.n_dropped.values())
         if not n_dropped:
             return ""
-        return f"Of {self.n_read} pairs read, {n_dropped} were dropped ({self.reasons()}). "
+        was = "was" if n_dropped == 1 else "were"
+        read = amount(self.n_read, "pair")
+        return f"Of {read} read, {n_dropped:,} {was} dropped ({self.reasons()}). "
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values."""
@@ -100,17 +102,24 @@ class CleanReport:
         }
 
 
-def as_table(report: Mapping[str, Any], *, unit: str = "pairs") -> str:
+def amount(count: int, noun: str) -> str:
+    """A number and what it counts, for messages: `1 pair`, `1,000 pairs`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def as_table(report: Mapping[str, Any], *, unit: str = "pair", of: str = "") -> str:
     """A report of `CleanReport.to_dict` as text: a sentence, and a line for each reason.
 
     Args:
         report: the counts and examples.
-        unit: what was counted.
+        unit: one of what was counted.
+        of: what follows it, such as ` of de` for lines.
     """
     n_dropped = sum(report["dropped"].values())
+    read = f"{amount(report['read'], unit)}{of} read"
     if not n_dropped:
-        return f"{report['read']:,} {unit} read, all kept"
-    lines = [f"{report['read']:,} {unit} read, {report['kept']:,} kept, {n_dropped:,} dropped:"]
+        return f"{read}, all kept" if report["read"] > 1 else f"{read} and kept"
+    lines = [f"{read}, {report['kept']:,} kept, {n_dropped:,} dropped:"]
     for reason, count in sorted(report["dropped"].items(), key=lambda item: -item[1]):
         first = report["examples"][reason][0]
         texts = " | ".join(clipped(first[side]) for side in ("src", "tgt"))

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from heed.data.clean import CleanReport
 from heed.data.corpus import DataConfig
+from heed.data.none_left import all_too_long
 from heed.data.progress import Report, counted
 from heed.data.readers import Pair
 from heed.data.split import MADE, TRAIN
 from heed.data.spool import Spool
 from heed.data.store import Store
-from heed.errors import DataError
 from heed.text.vocab import Vocab
 
 _BLOCK_PAIRS = 4096
@@ -46,7 +46,7 @@ def encode_train(
                 rows.append((_tag(src_vocab, pair.source_lang) + tgt_ids, src_ids))
             if max(len(ids) for row in rows for ids in row) + 1 > config.max_length:
                 cleaning.n_kept -= 1
-                cleaning.drop("too_long", pair)
+                cleaning.drop("too_many_pieces", pair)
                 continue
             n_made_rows += len(rows) if number >= n_real else 0
             for row in rows:
@@ -54,10 +54,7 @@ def encode_train(
                 tokens["source"] += len(row[0]) + 1
                 tokens["target"] += len(row[1]) + 1
         if not tokens["target"]:
-            raise DataError(
-                f"No training pairs are left: every pair has more than {config.max_length} pieces "
-                f"on a side. {cleaning.fallen()}Raise data.max_length."
-            )
+            raise all_too_long(cleaning, config)
     return tokens, n_made_rows
 
 

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from heed.data.clean import CleanConfig, CleanReport, Rule, clean
+from heed.data.clean import CleanConfig, CleanReport, Rule, amount, clean
 from heed.data.lines import read_lines
 from heed.data.progress import Report, counted, silent
 from heed.data.readers import Pair
@@ -74,13 +74,13 @@ def write_mono(
                 ids = vocab.encode(pair.tgt)
                 if len(ids) + 1 > max_length:
                     cleaning.n_kept -= 1
-                    cleaning.drop("too_long", pair)
+                    cleaning.drop("too_many_pieces", pair)
                 else:
                     store.add([], ids)
             if not cleaning.n_kept:
                 raise DataError(
                     f"{' and '.join(files)} must hold sentences to learn from, but none of "
-                    f"{cleaning.n_read} lines can be used."
+                    f"{amount(cleaning.n_read, 'line')} can be used."
                 )
         found[language] = cleaning.to_dict()
     return found

@@ -20,6 +20,7 @@ from heed.data.encode import encode_train
 from heed.data.fingerprint import file_facts, require_same, spelled_settings
 from heed.data.lines import STDIN, require_file
 from heed.data.mono import write_mono
+from heed.data.none_left import all_dropped, require_drawn
 from heed.data.prepared import (
     DEV_FILE,
     OWN_FILES,
@@ -305,10 +306,7 @@ def _spool(
     if cleaning.n_read == 0:
         raise DataError(f"There are no sentence pairs in {names_of(corpus.train)}.")
     if cleaning.n_kept == 0:
-        raise DataError(
-            f"{names_of(corpus.train)} must hold usable pairs, but all {cleaning.n_read} were "
-            f"dropped ({cleaning.reasons()})."
-        )
+        raise all_dropped(names_of(corpus.train), cleaning, config)
     return facts
 
 
@@ -321,26 +319,16 @@ def _split(
     needs_dev: bool,
     needs_test: bool,
 ) -> NDArray[np.uint8]:
-    n_pairs = len(facts.src_keys)
-    usual_size = min(1000, max(1, n_pairs // 20))
+    keys = np.asarray(facts.src_keys), np.asarray(facts.tgt_keys)
+    usual_size = min(1000, max(1, len(keys[0]) // 20))
     dev_size = (config.dev_size or usual_size) if needs_dev else 0
     parts = split(
-        np.asarray(facts.src_keys),
-        np.asarray(facts.tgt_keys),
+        *keys,
         dev_size=dev_size,
         test_size=config.test_size if needs_test else 0,
         seed=seed,
     )
-    if needs_dev and not (parts == DEV).any():
-        raise DataError(
-            f"No dev set can be drawn from {n_pairs} pairs that share their sentences. "
-            f"{cleaning.fallen()}Give one with --dev-src and --dev-tgt."
-        )
-    if not (parts == TRAIN).any():
-        raise DataError(
-            f"No training pairs are left: of {n_pairs} usable pairs all went to dev and test. "
-            f"{cleaning.fallen()}Lower data.dev_size and data.test_size, or give more pairs."
-        )
+    require_drawn(parts, keys, config, cleaning, needs_dev=needs_dev, needs_test=needs_test)
     return parts
 
 

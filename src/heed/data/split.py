@@ -70,6 +70,11 @@ def split(
     return parts
 
 
+def count_groups(src_keys: Keys, tgt_keys: Keys) -> int:
+    """How many groups of pairs there are that share no sentence, directly or through others."""
+    return len(np.unique(_knots(src_keys, tgt_keys)))
+
+
 def shared_with(pairs: Iterable[Pair], name: str) -> Rule:
     """A rule against training pairs that share a sentence, on either side, with `pairs`.
 

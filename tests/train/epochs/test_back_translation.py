@@ -110,7 +110,7 @@ def test_pairs_with_too_many_pieces_are_not_counted_as_learned_from(
     small_run(out, corpus=corpus, settings=settings, **STEPS)
     facts = json.loads((out / "data" / FACTS_FILE).read_text())
     pairs = back(open_prepared(corpus, out / "data"), out)
-    assert facts["dropped"]["too_long"] == facts["sentences"] // 2
+    assert facts["dropped"]["too_many_pieces"] == facts["sentences"] // 2
     assert 0 < len(pairs) == facts["pairs"]
     assert facts["sentences"] == facts["pairs"] + sum(facts["dropped"].values())
     notes = [e for e in read_json_lines(out / "metrics.jsonl") if e["kind"] == "note"]

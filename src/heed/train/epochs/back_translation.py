@@ -171,7 +171,7 @@ class MonoPairs:
                 for pair in pairs:
                     if not self._add(store, pair):
                         reading.n_kept -= 1
-                        reading.drop("too_long", pair)
+                        reading.drop("too_many_pieces", pair)
                     elif len(samples) < number * N_SAMPLES:
                         samples.append({"src": pair.src, "tgt": pair.tgt})
             trainer.model.train()
