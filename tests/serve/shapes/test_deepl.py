@@ -74,6 +74,8 @@ def test_a_text_in_the_target_language_is_returned_as_it_is(client: TestClient) 
         ({"text": []}, 400, "Parameter 'text' not specified."),
         ({"target_lang": None}, 400, "Parameter 'target_lang' not specified."),
         ({"target_lang": "XX"}, 400, "Value for 'target_lang' not supported."),
+        # A served language, which no model writes, and a source that must be detected.
+        ({"source_lang": None, "target_lang": "EN"}, 400, "Value for 'target_lang' not supported."),
         ({"source_lang": "XX"}, 400, "Value for 'source_lang' not supported."),
         (
             {"source_lang": "DE", "target_lang": "EN"},

@@ -104,6 +104,18 @@ def test_a_direction_without_a_model_is_named(serve: Serve, en_de: str) -> None:
     }
 
 
+def test_a_language_that_no_model_writes_is_named_in_the_words_of_libretranslate(
+    serve: Serve, en_de: str
+) -> None:
+    client = serve(en_de)
+    sentence = "English (en) is not a target language here"
+    answer = translate(client, q="a", source="auto", target="en")
+    assert (answer.status_code, answer.json()) == (400, {"error": sentence})
+    # Other APIs have other names for the parameter.
+    answer = client.post("/kiss", json={"text": "a", "from": "auto", "to": "en"})
+    assert (answer.status_code, answer.json()) == (400, {"error": sentence})
+
+
 def test_languages_have_names_and_targets(client: TestClient, serve: Serve, en_de: str) -> None:
     assert client.get("/languages").json() == [
         {"code": "en", "name": "English", "targets": ["de", "en"]},

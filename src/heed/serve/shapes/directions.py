@@ -43,6 +43,8 @@ def resolve_direction(service: Service, source: str, target: str) -> tuple[str, 
         raise NotServedError("source", source, target)
     if into is None:
         raise NotServedError("target", source, target)
+    if given == AUTO and not any(into in language.targets for language in languages.values()):
+        raise NotServedError("target", source, target)
     if given not in (AUTO, into) and into not in languages[given].targets:
         raise NotServedError("direction", given, into)
     return given, into

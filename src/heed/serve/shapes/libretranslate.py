@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from heed.serve.languages import resolve
 from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO, Answer, Request
 from heed.serve.service import Service
@@ -147,11 +148,13 @@ def direction(service: Service, asked_source: str, asked_target: str) -> tuple[s
 
 
 def _not_served(service: Service, error: NotServedError) -> Refusal:
+    names = service.all_languages()
     if error.wrong != "direction":
         code = error.source if error.wrong == "source" else error.target
         sentence = f"{code[:MAX_CODE_CHARS].lower()} is not supported"
+        if known := resolve(code, names):  # but never as a target
+            sentence = f"{names[known].name} ({spelled_code(known)}) is not a target language here"
         return Refusal(400, sentence, code="no_such_language", field=error.wrong)
-    names = service.all_languages()
     return Refusal(
         400,
         f"{names[error.target].name} ({spelled_code(error.target)}) is not available as a target "
