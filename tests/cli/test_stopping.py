@@ -13,7 +13,16 @@ from typing import Any
 import pytest
 
 from heed.cli import stopping
-from heed.cli.stopping import ENDING, STOPPED, STOPPING, Stopped, stop_signals
+from heed.cli.stopping import (
+    AGAIN,
+    AGAIN_COMPLETING,
+    COMPLETING,
+    ENDING,
+    STOPPED,
+    STOPPING,
+    Stopped,
+    stop_signals,
+)
 
 SMALL = (
     "model.d_model=16",
@@ -74,6 +83,28 @@ def test_once_training_has_begun_a_signal_is_noted_and_answered(
         stop.only_note()
         os.kill(os.getpid(), number)
     assert (stop.received, said) == ([number], [ENDING, *again])
+
+
+@pytest.mark.usefixtures("_interruptible")
+@pytest.mark.parametrize("is_in_step", [True, False])
+def test_after_the_last_step_a_signal_is_told_that_the_model_is_completed(is_in_step: bool) -> None:
+    said: list[Any] = []
+    completing = [COMPLETING, AGAIN_COMPLETING.format(name="Ctrl-C")]
+    with stop_signals(said.append) as stop:
+        stop.only_note()
+        if is_in_step:
+            os.kill(os.getpid(), signal.SIGINT)
+            stop.only_complete()
+            assert [
+                text for text in said if text not in (ENDING, AGAIN.format(name="Ctrl-C"))
+            ] == completing
+        else:
+            stop.only_complete()
+            os.kill(os.getpid(), signal.SIGINT)
+    if not is_in_step:
+        assert said == completing
+    stop.only_note()  # a teacher is complete, and the next one begins
+    assert ENDING in stop.answers(signal.SIGINT)
 
 
 @pytest.mark.usefixtures("_interruptible")

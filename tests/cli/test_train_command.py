@@ -144,7 +144,10 @@ def test_the_same_command_trains_then_says_it_is_finished(
     without = [part for part in command if part not in ("--max-steps", "3")]
     code, _, err = call(*without, "--time", "1h")
     assert code == 0, err
-    assert "It ended at its limit of 3 steps (--max-steps)." in err
+    assert (
+        "It ended at its limit of 3 steps (--max-steps). A run keeps its limits until a command "
+        "sets others. To continue, run the same command with --max-steps of more than 3 steps."
+    ) in err
     code, _, err = call(*command, "model.d_ff=32")
     assert code == 1
     assert "model.d_ff" in err
@@ -204,6 +207,37 @@ def test_a_stop_signal_pauses_and_the_same_command_goes_on(
     code, _, err = call(*[part for part in command if part != "-q"])
     assert code == 0, err
     assert "is finished, at step 3." in err
+
+
+STOP_WORDS = ("stop", "training has ended", "A second")
+
+
+def test_a_stop_signal_after_the_last_step_is_told_what_happens(
+    call: Callable[..., Any], corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["train", "--src", f"{corpus}/x.en", "--tgt", f"{corpus}/x.de", "--out"]
+    command += [str(tmp_path / "run"), "--threads", "1", "--vocab-size", "330", *TINY]
+
+    def terminated(*_: Any) -> list[str]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return ["calibrated"]
+
+    with monkeypatch.context() as patch:
+        patch.setattr("heed.train.run.artifacts.calibrate_after_training", terminated)
+        code, _, err = call(*command, "--max-steps", "1")
+    assert code == 0, err
+    assert "calibrated" in err
+    assert "is finished, at step 1." in err
+    told = ["training has ended: stopping once the model is complete …"]
+    told += ["A second SIGTERM ends heed at once; the same command then completes the model."]
+    assert [line for line in err.splitlines() if line.startswith(STOP_WORDS)] == told
+    # Also where the model is all that is missing.
+    (tmp_path / "run" / "model.safetensors").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr("heed.train.run.artifacts.calibrate_after_training", terminated)
+        code, _, err = call(*command, "--max-steps", "1")
+    assert code == 0, err
+    assert [line for line in err.splitlines() if line.startswith(STOP_WORDS)] == told
 
 
 def test_a_pause_names_the_teacher_whose_steps_are_counted() -> None:
@@ -659,6 +693,31 @@ def test_a_terminal_shows_the_preparation_in_one_live_line_that_goes_away() -> N
     assert len(lines) == 2  # one lasting line, and nothing behind it
     assert lines[0].split("\r")[-1].startswith("1,000 training pairs")
     assert lines[1] == ""
+
+
+def test_one_of_a_kind_is_not_told_in_the_plural() -> None:
+    from heed.data.clean import as_table
+
+    data = {"read": 1, "kept": 1, "dropped": {}, "examples": {}}
+    assert as_table(data) == "1 pair read and kept"
+    assert as_table({**data, "read": 2}) == "2 pairs read, all kept"
+    assert as_table(data, unit="line", of=" of de") == "1 line of de read and kept"
+    assert as_table({**data, "read": 1500}, unit="line", of=" of de").startswith("1,500 lines of d")
+    shown = io.StringIO()
+    display = Display("bleu", stream=shown)
+    for n_train, n_dev in ((1, 1), (2000, 2)):
+        display(
+            {
+                "kind": "start", "parameters": 0, "summary": "x", "data": {},
+                "text": {"training pairs": n_train, "for development": n_dev},
+                "model": {"tgt_vocab_size": 9}, "environment": {"threads": n_dev, "processes": 1},
+            }
+        )  # fmt: skip
+    one, several = shown.getvalue().splitlines()
+    assert one.startswith("1 training pair, 1 for development; ")
+    assert one.endswith(", 1 thread")
+    assert several.startswith("2,000 training pairs, 2 for development; ")
+    assert several.endswith(", 2 threads")
 
 
 def test_what_was_dropped_is_shown_with_its_reasons() -> None:

@@ -141,6 +141,14 @@ def test_the_report_gives_examples_and_survives_json() -> None:
     ]
 
 
+def test_a_single_pair_is_told_in_the_singular() -> None:
+    report = CleanReport(n_read=1)
+    report.drop("empty", Pair("", "b"))
+    assert report.fallen() == "Of 1 pair read, 1 was dropped (empty 1). "
+    report.n_read, report.n_dropped = 2000, {"empty": 1999}
+    assert report.fallen() == "Of 2,000 pairs read, 1,999 were dropped (empty 1999). "
+
+
 def test_impossible_limits_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"data\.max_chars must be .* from 1 to .*, but is 0"):
         CleanConfig(max_chars=0)

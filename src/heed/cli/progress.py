@@ -12,7 +12,7 @@ import time
 from typing import Any, TextIO
 
 from heed.cli.terminal import discard, visible
-from heed.data.clean import as_table
+from heed.data.clean import amount, as_table
 from heed.train.step.events import Event, LiveLine, duration, interval
 
 LINE_EVERY_S = 10.0
@@ -120,10 +120,10 @@ class Display:
         n_threads = event["environment"]["threads"]
         n_processes = event["environment"]["processes"]
         self.line(
-            f"{', '.join(f'{count:,} {name}' for name, count in event['text'].items())}; "
+            f"{', '.join(_counted(name, count) for name, count in event['text'].items())}; "
             f"{event['parameters'] / 1e6:.1f} million parameters "
             f"({event['summary']}, {model[f'{side}_vocab_size']:,} pieces), "
-            f"{n_threads} {'thread' if n_threads == 1 else 'threads'}"
+            f"{amount(n_threads, 'thread')}"
             f"{f' in each of {n_processes} processes' if n_processes > 1 else ''}"
         )
 
@@ -143,10 +143,18 @@ class Display:
 
     def _average(self, event: Event) -> None:
         chosen = "  (best)" if event["is_best"] else ""
-        self.line(f"average of {event['checkpoints']} checkpoints  {_scores(event)}{chosen}")
+        self.line(
+            f"average of {amount(event['checkpoints'], 'checkpoint')}  {_scores(event)}{chosen}"
+        )
 
     def _end(self, event: Event) -> None:
         self.line(f"finished at step {event['step']}, after {duration(event['elapsed_s'])}")
+
+
+def _counted(name: str, count: int) -> str:
+    """An amount of training data: `1 training pair`, `1 for development`."""
+    is_noun = name.startswith("training ")
+    return amount(count, name.removesuffix("s")) if is_noun else f"{count:,} {name}"
 
 
 def _scores(event: dict[str, Any]) -> str:

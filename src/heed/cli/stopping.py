@@ -1,4 +1,7 @@
-"""Signals that stop a long command: at once in preparation, after the current step in training."""
+"""Signals that stop a long command: at once in preparation, after the current step in training.
+
+After the last step the command ends by itself, once the model is complete.
+"""
 
 import os
 import signal
@@ -14,6 +17,8 @@ terminal or of an SSH connection. Under nohup the last one is ignored, and stays
 STOPPING = "stopping …"
 ENDING = "stopping after this step, once it is saved …"
 AGAIN = "A second {name} ends heed at once, without saving."
+COMPLETING = "training has ended: stopping once the model is complete …"
+AGAIN_COMPLETING = "A second {name} ends heed at once; the same command then completes the model."
 STOPPED = "Stopped before training began; nothing was lost. To start again, run the same command."
 
 GRACE_S = 0.3
@@ -32,18 +37,37 @@ class Stop:
     Attributes:
         received: their numbers, in order.
         is_at_once: True: a signal ends the command. False: it is only appended to `received`.
+        is_completing: the last step is made, so that no further one stops the command.
     """
 
     def __init__(self, say: Say | None) -> None:
         self.received: list[int] = []
         self.is_at_once = say is not None
+        self.is_completing = False
         self._say = say
         self._lock = threading.Lock()
         self._said: set[str] = set()
 
     def only_note(self) -> None:
         """From now on, only record signals: the command checks `received` after each step."""
-        self.is_at_once = False
+        self.is_at_once = self.is_completing = False
+
+    def only_complete(self) -> None:
+        """From now on, only record signals: after the last step a model is completed in any case.
+
+        A signal that came during that step was told that it stops the command after the step.
+        """
+        self.is_at_once, self.is_completing = False, True
+        for number in self.received[:1]:
+            self.tell(*self.answers(number))
+
+    def answers(self, number: int) -> list[str]:
+        """What the command does after a signal that is only recorded, in words."""
+        first, again = (COMPLETING, AGAIN_COMPLETING) if self.is_completing else (ENDING, AGAIN)
+        if number == signal.SIGHUP:  # the second one is ignored
+            return [first]
+        name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+        return [first, again.format(name=name)]
 
     def tell(self, *messages: str) -> None:
         """Print each message once; may be called from any thread."""
@@ -95,14 +119,6 @@ def stop_signals(say: Say | None = None) -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
-def _ending(number: int) -> list[str]:
-    """What the command does after a signal that is only recorded, in words."""
-    if number == signal.SIGHUP:  # the second one is ignored
-        return [ENDING]
-    name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
-    return [ENDING, AGAIN.format(name=name)]
-
-
 @contextmanager
 def _ended_in_time(stop: Stop) -> Iterator[None]:
     """Let a second thread answer signals, and end the process if the main thread does not.
@@ -121,7 +137,7 @@ def _ended_in_time(stop: Stop) -> Iterator[None]:
     def watch() -> None:
         while number := int.from_bytes(os.read(reader, 1)):  # empty when the pipe is closed
             if number in STOP_SIGNALS and not stop.is_at_once:
-                stop.tell(*_ending(number))
+                stop.tell(*stop.answers(number))
             elif number in STOP_SIGNALS:
                 stop.tell(STOPPING)
                 if not is_over.wait(GRACE_S) and stop.is_at_once:

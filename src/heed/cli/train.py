@@ -350,6 +350,7 @@ def start(
                     report=fan_out(*reports),
                     should_stop=lambda: bool(stop.received),
                     before_step=stop.only_note,
+                    before_end=stop.only_complete,
                     at_end=at_end,
                     started_at=session.started_at,
                     given_s=given_s,
@@ -371,8 +372,8 @@ def finish(session: Session, outcome: "Outcome", out: str, stop_signal: int | No
         ended = f"{out} is finished, at step {step}."
         if outcome.was_finished:
             ended = (
-                f"{out} was finished already, at step {step}. It ended at {outcome.limits}. To "
-                "continue, run the same command with a higher limit."
+                f"{out} was finished already, at step {step}. It ended at {outcome.limits}. "
+                f"{outcome.further or 'To continue, run the same command with a higher limit.'}"
             )
         session.say(f"{ended} {outcome.usage}")
         return

@@ -102,9 +102,15 @@ class CleanReport:
         }
 
 
-def amount(count: int, noun: str) -> str:
-    """A number and what it counts, for messages: `1 pair`, `1,000 pairs`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def amount(count: int, noun: str, several: str = "") -> str:
+    """A number and what it counts, for messages: `1 pair`, `1,000 pairs`.
+
+    Args:
+        count: the number.
+        noun: one of what is counted.
+        several: the noun in the plural, unless that is made with an s.
+    """
+    return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"
 
 
 def as_table(report: Mapping[str, Any], *, unit: str = "pair", of: str = "") -> str:

@@ -161,7 +161,8 @@ def _write_all(
                 store.add(ids[: config.context - 1], [numbers[label]])
     note = f"{len(train):,} texts to learn from, {len(dev):,} for development, {len(labels)} labels"
     if n_cut:
-        note += f"; {n_cut:,} have more than {config.context - 1} pieces and are truncated"
+        have, are = ("has", "is") if n_cut == 1 else ("have", "are")
+        note += f"; {n_cut:,} {have} more than {config.context - 1} pieces and {are} truncated"
     report({"kind": "note", "text": note})
     return {
         "labels": labels,

@@ -30,7 +30,6 @@ from heed.train.run import run as run_module
 from heed.train.run import setup
 from heed.train.run.checkpoint import load_newest
 from heed.train.run.run import Outcome
-from heed.train.run.setup import reached_limits
 from heed.train.step.control import Request, ask
 from heed.train.step.progress import Progress
 from heed.train.step.validate import Validation
@@ -594,16 +593,6 @@ def test_a_finished_run_tells_the_limit_that_ended_it(
     outcome, _ = small_run(tmp_path / "run", **first)
     assert outcome.was_finished
     assert outcome.limits == limits
-
-
-@pytest.mark.parametrize(
-    ("time_s", "spelled"),
-    [(0.5, "0.5s"), (90, "90s"), (1800, "30m"), (5400, "1h30m"), (1234567.25, "1234567.25s")],
-)
-def test_a_limit_of_time_is_told_exactly(time_s: float, spelled: str) -> None:
-    config = SimpleNamespace(max_steps=None, time_s=time_s, patience=0)
-    trainer: Any = SimpleNamespace(config=config, progress=None, clock_s=1, time_limit_s=1)
-    assert reached_limits(trainer) == f"its limit of {spelled} (--time)"
 
 
 def test_links_and_an_edited_card_in_a_run_folder_harm_nothing(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.data.clean import CleanReport, clean
+from heed.data.clean import CleanReport, amount, clean
 from heed.data.prepare import BACK_TRANSLATED
 from heed.data.prepared import DATA, Prepared
 from heed.data.readers import Pair
@@ -146,9 +146,8 @@ class MonoPairs:
         if facts["from_epoch"] > epoch:
             return
         if facts["from_epoch"] == epoch and progress.batch == 0:
-            text = (
-                f"{facts['sentences']:,} sentences translated back: {facts['pairs']:,} more pairs"
-            )
+            found = amount(facts["sentences"], "sentence"), amount(facts["pairs"], "more pair")
+            text = f"{found[0]} translated back: {found[1]}"
             self.report({"kind": "note", "step": progress.step + 1, "text": text, **facts})
         yield Store.open(self.folder / BACK_FILE, vocab.hash, vocab.hash)
 

@@ -27,7 +27,8 @@ from heed.train.recipe.folder import require_outside, require_run_folder
 from heed.train.recipe.recipe import Recipe, draft
 from heed.train.recipe.snapshot import decoding_to_store
 from heed.train.run.artifacts import RunKeeper, best_validation, finish, validate_trainer
-from heed.train.run.setup import make_trainer, open_set_up, reached_limits, resume, set_up
+from heed.train.run.limits import how_to_go_on, kept_limits, reached_limits
+from heed.train.run.setup import make_trainer, open_set_up, resume, set_up
 from heed.train.step.control import CONTROL_FILE, ControlFile, Request, Requests
 from heed.train.step.events import EventLog, Report, duration, exact_duration, fan_out
 from heed.train.step.loop import train
@@ -50,6 +51,7 @@ class Outcome:
         progress: of the run.
         validation: the best validation's numbers; None if there was none.
         limits: which limits ended the run, in words; "" if it is paused.
+        further: how it goes on although this call left a limit out, a sentence; "" if it set all.
         usage: how the model is used, in words.
         teacher: the teacher of the run that `progress` is of, in words; "" = the run itself.
     """
@@ -59,6 +61,7 @@ class Outcome:
     progress: Progress
     validation: dict[str, Any] | None
     limits: str = ""
+    further: str = ""
     usage: str = ""
     teacher: str = ""
 
@@ -71,6 +74,7 @@ def run_training(
     report: Report,
     should_stop: Callable[[], bool] = lambda: False,
     before_step: Callable[[], None] = lambda: None,
+    before_end: Callable[[], None] = lambda: None,
     at_end: Callable[[Path], object] = lambda out: None,
     started_at: float | None = None,
     given_s: float | None = None,
@@ -84,6 +88,7 @@ def run_training(
         report: gets every event.
         should_stop: called after each step; True saves and pauses.
         before_step: called before each step, in every process.
+        before_end: called after the last step, before the model is completed, in every process.
         at_end: called with `out`, still locked, when the model is written, in one process. A run
             that is killed in it calls it again.
         started_at: `time.monotonic()` at which the time budget starts; None = now.
@@ -112,14 +117,16 @@ def run_training(
         was_finished, notes = resume(trainer, out, decoding_to_store(data, recipe))
         if not was_finished:
             trainer.started_at = started_at - trainer.progress.elapsed_s
-            notes += _slow_start(trainer, given_s)
-            _train(trainer, recipe, data, out, notes, report, should_stop, before_step, at_end)
+            notes += kept_limits(trainer, asked) + _slow_start(trainer, given_s)
+            calls = before_step, before_end, at_end
+            _train(trainer, recipe, data, out, notes, report, should_stop, *calls)
         return Outcome(
             is_finished=trainer.progress.is_finished,
             was_finished=was_finished,
             progress=trainer.progress,
             validation=best_validation(out),
             limits=reached_limits(trainer, given_s) if trainer.progress.is_finished else "",
+            further=how_to_go_on(trainer, asked, given_s),
             usage=TASKS[recipe.task].usage.format(out=out),
         )
 
@@ -161,6 +168,7 @@ def _train(
     report: Report,
     should_stop: Callable[[], bool],
     before_step: Callable[[], None],
+    before_end: Callable[[], None],
     at_end: Callable[[Path], object],
 ) -> None:
     """Train to the end or to a pause; at the end write the model into the run folder.
@@ -194,6 +202,7 @@ def _train(
         progress = trainer.progress
         report({"kind": "pause", "step": progress.step, "elapsed_s": progress.elapsed_s})
     if is_finished:
+        before_end()
         whole = trainer.whole()
         if is_leader:
             finish(out, whole, recipe, data, report, at_end)

@@ -14,6 +14,7 @@ from typing import Any
 
 from heed.bundle.bundle import load_bundle
 from heed.bundle.find import BEST, CHECKPOINTS, CONFIG, step_folders
+from heed.data.clean import amount
 from heed.data.corpus import Corpus
 from heed.data.prepared import DATA, Prepared
 from heed.data.progress import phase
@@ -39,11 +40,12 @@ from heed.train.recipe.recipe import Draft, Recipe, load_recipe
 from heed.train.recipe.settings import require_same_asked, settle
 from heed.train.run import checkpoint
 from heed.train.run.checkpoint import OWN_CHECKPOINTS, Checkpoint
+from heed.train.run.limits import has_stopped_early
 from heed.train.start.counted import counted_weights
 from heed.train.start.embeddings import first_weights, freeze, frozen_in_words, require_way
 from heed.train.start.finetune import Parent, inherited, open_parent, require_same_parent
 from heed.train.step.averages import copy_into
-from heed.train.step.events import METRICS_FILE, EventLog, Report, exact_duration
+from heed.train.step.events import METRICS_FILE, EventLog, Report
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.progress import Progress, training_seconds
 from heed.train.step.trainer import Trainer
@@ -66,7 +68,7 @@ def set_up(
     remove_temporaries(out / CHECKPOINTS, OWN_CHECKPOINTS)
     finish_update(out)
     if n_damaged := EventLog(out).mend():
-        text = f"{out / METRICS_FILE}: {_counted(n_damaged, 'damaged line')} removed"
+        text = f"{out / METRICS_FILE}: {amount(n_damaged, 'damaged line')} removed"
         report({"kind": "note", "text": text})
     best = out / CHECKPOINTS / BEST
     if best.is_dir() and not (step_folders(out) or (out / RECIPE_FILE).exists()):
@@ -196,7 +198,7 @@ def resume(trainer: Trainer, out: Path, decoding: Mapping[str, Any]) -> tuple[bo
     _recount_validations(trainer)
     if progress.is_finished:
         # A finished run that is given more time or steps continues.
-        progress.is_finished = trainer.share >= 1.0 or _has_stopped_early(trainer)
+        progress.is_finished = trainer.share >= 1.0 or has_stopped_early(trainer)
     missing = ""
     if progress.is_finished and group.is_leader:
         missing = _missing(out, found.step, decoding)
@@ -209,8 +211,8 @@ def resume(trainer: Trainer, out: Path, decoding: Mapping[str, Any]) -> tuple[bo
         notes.append(f"continuing from {origin}")
     if progress.step_batches not in (0, trainer.config.accumulate * group.size):
         notes.append(
-            f"each step still uses {progress.step_batches} batches, as at the start of the run; "
-            f"processes now: {group.size}"
+            f"each step still uses {amount(progress.step_batches, 'batch', 'batches')}, as at the "
+            f"start of the run; processes now: {group.size}"
         )
     return is_complete, notes
 
@@ -280,27 +282,6 @@ def has_learned(out: Path) -> bool:
     return any(step for step, _ in step_folders(out))
 
 
-def reached_limits(trainer: Trainer, given_s: float | None = None) -> str:
-    """The limits that ended a run, in words; `given_s` is the time limit that the user gave."""
-    progress, config = trainer.progress, trainer.config
-    reached = []
-    if config.max_steps and progress.step >= config.max_steps:
-        is_beyond = progress.step > config.max_steps
-        at = f"step {progress.step}, beyond its limit" if is_beyond else "its limit"
-        reached.append(f"{at} of {_counted(config.max_steps, 'step')} (--max-steps)")
-    if config.time_s is not None and trainer.clock_s >= trainer.time_limit_s:
-        limit = exact_duration(config.time_s if given_s is None else given_s)
-        reached.append(f"its limit of {limit} (--time)")
-    if _has_stopped_early(trainer):
-        without = _counted(progress.without_gain, "validation")
-        reached.append(f"{without} without a better score (training.patience)")
-    return " and ".join(reached)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def take_over(trainer: Trainer, found: Checkpoint) -> None:
     """Load the tensors of a checkpoint."""
     copy_into(trainer.model, found.model)
@@ -308,8 +289,3 @@ def take_over(trainer: Trainer, found: Checkpoint) -> None:
     trainer.optimizer.load_state(found.optimizer)
     for name in trainer.averaged:
         fill(trainer.averaged[name], found.average[name])
-
-
-def _has_stopped_early(trainer: Trainer) -> bool:
-    patience = trainer.config.patience
-    return bool(patience) and trainer.progress.without_gain >= patience

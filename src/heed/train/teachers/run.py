@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from heed.bundle.find import step_folders
+from heed.data.clean import amount
 from heed.data.corpus import Corpus, names_of, tagged_languages
 from heed.data.lines import STDIN, require_file
 from heed.data.prepared import DATA, Prepared
@@ -71,6 +72,7 @@ def train_with_teachers(
     report: Report,
     should_stop: Callable[[], bool] = lambda: False,
     before_step: Callable[[], None] = lambda: None,
+    before_end: Callable[[], None] = lambda: None,
     at_end: Callable[[Path], object] = lambda out: None,
     started_at: float | None = None,
     given_s: float | None = None,
@@ -92,6 +94,7 @@ def train_with_teachers(
         report=report,
         should_stop=should_stop,
         before_step=before_step,
+        before_end=before_end,
         at_end=at_end,
     )
     if not before.data.teachers:
@@ -107,7 +110,8 @@ def train_with_teachers(
         _require_same(out, asked)
         stops = _or_requested(out, should_stop)
         folder = out / TEACHERS
-        teachers = _Teachers(asked, before, corpus, folder, report, stops, before_step, started_at)
+        calls = before_step, before_end
+        teachers = _Teachers(asked, before, corpus, folder, report, stops, *calls, started_at)
         paused = teachers.run()
     if paused:
         return paused
@@ -159,8 +163,8 @@ def _require_time(asked: Asked, count: int) -> None:
     if time_s < least_s:
         each_s = seconds_of_each(time_s, count)[0]
         raise ConfigError(
-            f"--time of {exact_duration(time_s)} is too short for {count} "
-            f"{'teachers' if count > 1 else 'teacher'}, which would have {each_s:.3g}s each. "
+            f"--time of {exact_duration(time_s)} is too short for {amount(count, 'teacher')}, "
+            f"which would have {each_s:.3g}s each. "
             f"Give at least {exact_duration(least_s)}, or leave them out."
         )
 
@@ -235,6 +239,7 @@ class _Teachers:
         report: gets every event.
         should_stop: called after each step of training and of a search; True saves and pauses.
         before_step: called before each step and portion.
+        before_end: called after the last step of each teacher.
         started_at: `time.monotonic()` at the start of this call.
 
     Attributes:
@@ -250,11 +255,13 @@ class _Teachers:
         report: Report,
         should_stop: Callable[[], bool],
         before_step: Callable[[], None],
+        before_end: Callable[[], None],
         started_at: float,
     ) -> None:
         self.asked, self.before, self.corpus, self.folder = asked, before, corpus, folder
         self.languages = corpus.train[0].source_lang, corpus.train[0].target_lang
-        self.report, self.should_stop, self.before_step = report, should_stop, before_step
+        self.report, self.should_stop = report, should_stop
+        self.before_step, self.before_end = before_step, before_end
         self.started_at = started_at
         self.time_s = time_limit(asked)
         self.have_worked = False
@@ -346,6 +353,7 @@ class _Teachers:
             report=partial(self._report_of, teacher),
             should_stop=self.should_stop,
             before_step=self.before_step,
+            before_end=self.before_end,
             started_at=None if self.have_worked else self.started_at,
         )
         self.have_worked = True
@@ -391,7 +399,7 @@ class _Teachers:
             self._keep_time()
         self._write(teacher.role, _made(teacher, data, map(int, numbers), portions.results()))
         portions.remove()
-        n_done = f"{portions.n_done:,} of {len(numbers):,} sentences"
+        n_done = f"{portions.n_done:,} of {amount(len(numbers), 'sentence')}"
         self.report({"kind": "note", "text": f"{self._named(teacher)} has translated {n_done}"})
         return True
 

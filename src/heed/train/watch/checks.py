@@ -8,6 +8,7 @@ is beside it. Figures of healthy runs come from Multi30k, Tatoeba and the built-
 import math
 from collections.abc import Callable
 
+from heed.data.clean import amount
 from heed.train.watch.evidence import Alarm, Evidence, Measurement
 from heed.train.watch.probe import Probe
 
@@ -257,8 +258,9 @@ def bad_dev_set(now: Evidence) -> Alarm | None:
         return Alarm(
             name="bad-dev-set",
             text=(
-                f"{now.n_dev_in_train} training pairs share a sentence with the {now.n_dev} dev "
-                "pairs: the dev set was taken from the training data"
+                f"{amount(now.n_dev_in_train, 'training pair')} "
+                f"{'shares' if now.n_dev_in_train == 1 else 'share'} a sentence with the "
+                f"{amount(now.n_dev, 'dev pair')}: the dev set was taken from the training data"
             ),
             remedy=(
                 "they were left out of training, so scores are not inflated; use other dev pairs"

@@ -116,7 +116,7 @@ def calibrate(model: Sources, pairs: Pairs, training: Counted | None) -> Judgmen
     if len(pairs) < LEAST_PAIRS:
         raise DataError(
             f"At least {LEAST_PAIRS} development pairs are needed to learn which translations are "
-            f"doubtful, but there are {len(pairs)}."
+            f"doubtful, but there {'is' if len(pairs) == 1 else 'are'} {len(pairs)}."
         )
     arrays = {}
     if training is not None and len(training) >= LEAST_TRAINING_PAIRS:
