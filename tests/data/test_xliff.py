@@ -193,5 +193,7 @@ def test_other_files_and_damaged_ones_are_refused_in_words(tmp_path: Path) -> No
         read(path, "<tmx/>")
     with pytest.raises(DataError, match="line 5: not well-formed XML"):
         read(path, ONE.format("<source>"[:-1]))
-    with pytest.raises(ConfigError, match="say which, with --source-lang and --target-lang"):
+    with pytest.raises(
+        ConfigError, match="Add --source-lang en --target-lang de, or --source-lang de"
+    ):
         read(path, ONE.format(""), "", "")

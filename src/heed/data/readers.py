@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from heed.data.columns import SAMPLE_ROWS, Columns, choose_columns
 from heed.data.lines import MAX_LINE_BYTES, STDIN, read_lines, suffix_of
+from heed.data.named_languages import languages_asked
 from heed.data.po import read_messages
 from heed.data.tmx import read_units
 from heed.data.xliff import read_segments
@@ -110,9 +111,7 @@ def read_part(part: ParallelFiles) -> Iterator[Pair]:
     if suffix == ".po":
         return read_po(path, **languages)
     if not part.source_lang or not part.target_lang:
-        raise ConfigError(
-            f"{path} may hold many languages: say which, with --source-lang and --target-lang."
-        )
+        raise ConfigError(languages_asked(path, **languages))
     return read_tmx(path, **languages) if suffix == ".tmx" else read_xliff(path, **languages)
 
 
