@@ -84,9 +84,16 @@ def test_codes_are_left_out_and_fields_are_kept(tmp_path: Path, inline: str, tex
         ('<ph id="1" equiv="%d"/> dogs', "%d dogs"),
         ('<ph id="1" disp="{0}"/> dogs', "{0} dogs"),
         ('<mrk id="m" type="term">dog</mrk>', "dog"),
+        ('<ph id="1" dataRef="d"/> dogs', "%s dogs"),
+        ('<ph id="1" dataRef="e"/> dogs', " dogs"),
     ],
 )
 def test_codes_of_the_second_version(tmp_path: Path, inline: str, text: str) -> None:
+    data = "<originalData><data id='d'>%s</data><data id='e'>&lt;br></data></originalData>"
+    written = TWO.format(segment(inline, inline).replace("<segment", f"{data}<segment"))
+    assert sides(read(tmp_path / "b.xlf", written)) == [(text, text)]
+    if "dataRef" in inline:
+        text = " dogs"
     assert sides(read(tmp_path / "a.xlf", TWO.format(segment(inline, inline)))) == [(text, text)]
 
 

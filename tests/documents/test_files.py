@@ -22,8 +22,10 @@ SAMPLES = {
     ".po": 'msgid "a"\nmsgstr "b"\n',
     ".xlf": "<xliff><trans-unit><source>a</source><target>b</target></trans-unit></xliff>",
     ".xliff": "<xliff><unit><segment><source/><target>b</target></segment></unit></xliff>",
+    ".sdlxliff": "<xliff><trans-unit><source>a</source><target>b</target></trans-unit></xliff>",
+    ".mqxliff": "<xliff><trans-unit><source>a</source><target>b</target></trans-unit></xliff>",
 }
-FILLED = (".po", ".xlf", ".xliff")
+FILLED = (".po", ".xlf", ".xliff", ".sdlxliff", ".mqxliff")
 """Formats in which only what is missing is translated."""
 
 

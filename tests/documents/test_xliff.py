@@ -197,6 +197,43 @@ def test_segments_keep_their_marks() -> None:
 
 
 @pytest.mark.parametrize(
+    ("target", "found"),
+    [
+        (
+            "<mrk mtype='seg' mid='1'>Eins.</mrk> <mrk mtype='seg' mid='2' />",
+            "<mrk mtype='seg' mid='1'>Eins.</mrk> "
+            "<mrk mtype='seg' mid='2'><g id='1'>TWO</g>.</mrk>",
+        ),
+        (
+            "<g id='1'><mrk mid='2' mtype='seg'> </mrk></g> <mrk mtype='seg' mid='3'/>Eins.",
+            "<g id='1'><mrk mid='2' mtype='seg'><g id='1'>TWO</g>.</mrk></g> "
+            "<mrk mtype='seg' mid='3'/>Eins.",
+        ),
+        (
+            "<mrk mtype='seg' mid='1'/><mrk mtype='seg' mid='2'></mrk>",
+            "<mrk mtype='seg' mid='1'>ONE.</mrk> <mrk mtype='seg' mid='2'><g id='1'>TWO</g>.</mrk>",
+        ),
+        ("<mrk mtype='seg' mid='1'/>&own;", "<mrk mtype='seg' mid='1'>ONE.</mrk>&own;"),
+        ("<mrk mtype='x'/>", "<mrk mtype='x'/>"),
+    ],
+)
+def test_segments_without_a_translation_are_filled_in(target: str, found: str) -> None:
+    unit = (
+        "<trans-unit id='1'><source>One. <g id='1'>Two</g>.</source><seg-source>"
+        "<mrk mtype='seg' mid='1'>One.</mrk> <mrk mtype='seg' mid='2'><g id='1'>Two</g>.</mrk>"
+        "</seg-source><target>{}</target></trans-unit>"
+    )
+    assert in_one(unit.format(target)) == unit.format(found)
+
+
+def test_fields_of_codes_may_stand_apart() -> None:
+    data = "<originalData><data id='d'>%s</data><data id='e'>&lt;br></data></originalData>"
+    source = "a <ph dataRef='d'/> b<ph dataRef='e'/>"
+    unit = f"<unit>{{}}<segment><source>{source}</source></segment></unit>"
+    assert texts(split_xliff(TWO.format(unit.format(data) + unit.format("")))) == ["a %s b", "a  b"]
+
+
+@pytest.mark.parametrize(
     ("source", "read"),
     [
         ("the <g id='1'>red</g> dog", "the red dog"),

@@ -88,10 +88,9 @@ def translate_file(
     if output_path != STANDARD:
         require_writable_file(output_path)
     translator, target_lang = memories.load(session, opening, protection)
-    wanted = translator.reader.direction(opening.source_lang, target_lang)[1]
-    document = open_document(Path(input_path).name, data, wanted)
+    _, tgt_lang = translator.reader.direction(opening.source_lang, target_lang)
+    document = open_document(Path(input_path).name, data, tgt_lang)
     doubting.apply(translator)
-    search = checked_search(translator.options, {"beam_size": beam_size})
     with ExitStack() as stack:
         doubtful = Doubtful(doubting, stack, unit="text")
         found = translator.translate(
@@ -99,7 +98,7 @@ def translate_file(
             target_lang=target_lang,
             alignment=any(s.needs_alignment for s in document.segments),
             glossary=glossary,
-            **search,
+            **checked_search(translator.options, {"beam_size": beam_size}),
         )
         translations = [doubtful.looked_at(each) for each in found]
     note_terms(session, translations)

@@ -17,12 +17,16 @@ FIELDS = ("equiv-text", "equiv", "disp")
 _SIDES = ("source", "target")
 SEGMENTED = "seg-source"
 """The source in segments; the target then has the same ones."""
-ASIDE = frozenset(("alt-trans", "matches", "glossary", "note", "originalData"))
+DATA = "originalData"
+"""The text of codes, apart from them."""
+ASIDE = frozenset(("alt-trans", "matches", "glossary", "note", DATA))
 """Their sources and targets are not those of the unit."""
 UNITS = frozenset(("trans-unit", "segment"))
 UNTRANSLATED = frozenset(("new", "needs-translation", "needs-l10n", "needs-adaptation", "initial"))
 """States of a target that nobody has translated yet."""
 _MOST_SHOWN = 10  # directions in a message
+_MOST_DATA = 1000  # texts of codes of a unit
+_MOST_DATA_CHARS = 100  # a field is shorter
 
 
 def read_segments(path: str | Path, source_lang: str, target_lang: str) -> Iterator[Unit]:
@@ -57,6 +61,8 @@ class _Reader:
         self._forbidden = [False]  # for each open element, whether it must not be translated
         self._found: dict[str, SegmentText] = {}
         self._marked: dict[str, dict[str, tuple[int, int]]] = {}  # places of segments in a side
+        self._data: dict[str, str] = {}  # fields of the unit's codes
+        self._datum: str | None = None  # which of them is being read
         self._marks: list[tuple[str, int]] = []  # open `<mrk>`: segment, "" = none, and start
         self._units: list[Unit] = []
 
@@ -75,9 +81,12 @@ class _Reader:
         if tag in ASIDE:
             self._n_aside += 1
         elif self._n_aside:
-            return
+            is_datum = tag == "data" and self._open[-2] == DATA and len(self._data) < _MOST_DATA
+            self._datum = attributes.get("id", "") if is_datum else None
         elif tag == "file":
             self._begin_file(attributes)
+        elif tag == "unit":
+            self._data = {}
         elif tag in UNITS:
             self._found, self._marked = {}, {}
             self._is_kept = not (self._forbidden[-1] or attributes.get("state") in UNTRANSLATED)
@@ -91,7 +100,8 @@ class _Reader:
             self._marks.append((name, self._segment.n_chars))
         elif tag in CODES:
             # A code may say in an attribute which field it stands for.
-            fields = (attributes.get(name, "") for name in FIELDS)
+            fields = [attributes.get(name, "") for name in FIELDS]
+            fields.append(self._data.get(attributes.get("dataRef", ""), ""))
             field = next(filter(is_field, fields), "")
             self._segment.add(field)
             self._segment.begin_code(may_be_field=tag == "ph" and not field)
@@ -104,7 +114,7 @@ class _Reader:
         if tag in ASIDE:
             self._n_aside -= 1
         elif self._n_aside:
-            return
+            self._datum = None
         elif tag in UNITS:
             self._end_unit()
         elif tag in self._marked and self._segment.is_open and self._open[-1] in UNITS:
@@ -121,6 +131,9 @@ class _Reader:
         """Text of an element."""
         if not self._n_aside:
             self._segment.add(text)
+        elif self._datum is not None:
+            known = self._data.get(self._datum, "")
+            self._data[self._datum] = (known + text)[:_MOST_DATA_CHARS]
 
     def entity(self, name: str) -> None:
         """An entity that a DTD outside of the file may define."""

@@ -116,7 +116,7 @@ def _declared(ending: str, data: bytes) -> str:
     """The codec that a file declares; empty if there is none, Python lacks it, or it is UTF-8."""
     found = ""
     is_page = False
-    if ending in ("xml", "xhtml", "xlf", "xliff"):
+    if ending in ("xml", "xhtml", "xlf", "xliff", "sdlxliff", "mqxliff"):
         found = encoding_of(data)
     if ending in ("html", "htm", "xhtml") and found in ("", "utf-8"):
         is_page = True

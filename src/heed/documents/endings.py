@@ -13,6 +13,8 @@ TEXT_ENDINGS = (
     "po",
     "xlf",
     "xliff",
+    "sdlxliff",
+    "mqxliff",
 )
 ARCHIVE_ENDINGS = ("docx", "pptx", "odt", "odp", "ods", "epub")
 

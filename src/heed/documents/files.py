@@ -6,10 +6,11 @@ Each format is a module. To add one, add a line to `TEXT_FORMATS`, `BILINGUAL_FO
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from heed.documents.archives import ARCHIVE_FORMATS, open_archive
-from heed.documents.assembly import Content
+from heed.documents.assembly import Content, OnRead, ignore
 from heed.documents.encoding import Encoding, read
 from heed.documents.endings import SUPPORTED_FORMATS
 from heed.documents.gettext import split_po
@@ -37,6 +38,8 @@ BILINGUAL_FORMATS: dict[str, Callable[[str, str], Content]] = {
     "po": split_po,
     "xlf": split_xliff,
     "xliff": split_xliff,
+    "sdlxliff": split_xliff,
+    "mqxliff": split_xliff,
 }
 """Formats that hold both languages, and may say which."""
 
@@ -71,13 +74,16 @@ class _TextFile:
         return self.encoding.encode(self.content.join(translations))
 
 
-def open_document(name: str, data: bytes, target_lang: str = "") -> Document:
+def open_document(
+    name: str, data: bytes, target_lang: str = "", on_read: OnRead = ignore
+) -> Document:
     """Split a file into segments.
 
     Args:
         name: the file's name; its ending decides the format.
         data: its bytes.
         target_lang: the language into which it will be translated; "" = unknown.
+        on_read: may stop the reading of Markdown, of which a megabyte may take half a minute.
 
     Raises:
         DataError: the format is not supported; the file is malformed or wrongly encoded, or says
@@ -92,5 +98,8 @@ def open_document(name: str, data: bytes, target_lang: str = "") -> Document:
     if ending in ARCHIVE_FORMATS:
         return open_archive(name, data, ending)
     if (split := BILINGUAL_FORMATS.get(ending)) is None:
-        return _TextFile(*read(name, data, TEXT_FORMATS[ending], ending))
+        whole = TEXT_FORMATS[ending]
+        if whole is split_markdown:
+            whole = partial(split_markdown, on_read=on_read)
+        return _TextFile(*read(name, data, whole, ending))
     return _TextFile(*read(name, data, lambda text: split(text, target_lang), ending))

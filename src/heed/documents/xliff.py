@@ -1,50 +1,38 @@
 """XLIFF 1.2 and 2: missing translations are filled in, everything else is kept.
 
-A unit is translated from its source, or from its source in segments (`<seg-source>`) if it has one.
-Inline elements move among the words as tags do (`inline.py`); the content of codes is kept. Line
-breaks separate texts only where `xml:space` says that they have a meaning.
+A unit is translated from its source, or from its source in segments (`<seg-source>`) if it has one;
+if only some of its segments are translated, the others are filled in.
+Inline elements move among the words as tags do (`xliff_content.py`). Line breaks separate texts
+only where `xml:space` says that they have a meaning.
 
 Source: https://docs.oasis-open.org/xliff/v1.2/os/xliff-core.html and
 https://docs.oasis-open.org/xliff/xliff-core/v2.1/xliff-core-v2.1.html
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from html import unescape
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from heed.data.xliff import ASIDE, CODES, FIELDS, SEGMENTED, UNITS, UNTRANSLATED, is_forbidden
+from heed.data.xliff import ASIDE, DATA, SEGMENTED, UNITS, UNTRANSLATED, is_forbidden
 from heed.data.xml_events import MAX_NAME_CHARS
 from heed.data.xml_segments import rank_of
 from heed.documents.assembly import Assembly
 from heed.documents.attributes import attribute
-from heed.documents.flow import flow
-from heed.documents.markup import Markup, escape_xml
+from heed.documents.markup import Markup
 from heed.documents.passages import parts_of, sentences
 from heed.documents.segment import Segment
-from heed.documents.structure import Rules, Structure, matched, structure
-from heed.documents.tags import Token, position, read_tokens
+from heed.documents.structure import Structure, matched
+from heed.documents.tags import Token, position
+from heed.documents.xliff_content import content_markup, local_name, tokens_of
 from heed.errors import DataError
-from heed.text.protection.fields import is_field
 from heed.translate.result import Translation
 
+Place = tuple[int, int]
+
 _MOST_SHOWN = 10  # languages in a message
-_CDATA = re.compile(r"<!\[CDATA\[(.+)]]>", re.S)
 _STATE = re.compile(r"(\sstate\s*=\s*)(\"[^\"]*\"|'[^']*')")
 _TRANSLATED = {"segment": "translated", "target": "needs-review-translation"}
 """The new state of an element that had one: a person has still to look at the translation."""
-
-_FIRST, _SECOND = frozenset(("bpt", "bx", "sc")), frozenset(("ept", "ex", "ec"))
-"""Codes that begin and end what a pair of tags encloses."""
-
-
-_RULES = Rules(
-    is_xml=True,
-    ignored=frozenset(),
-    splitting=frozenset(),
-    joining=frozenset(),
-    has_outline=False,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +53,19 @@ class _Target:
 
 @dataclass(slots=True)
 class _Unit:
-    """The elements of a unit: the first and the last token of each, by name.
+    """A unit, or a segment of one.
 
-    `keeps_breaks` says whether line breaks have a meaning.
+    Attributes:
+        segment: the number of its start tag.
+        places: its elements: the first and the last token of each, by name.
+        keeps_breaks: whether line breaks have a meaning.
+        data: the text of codes by name, in version 2.
     """
 
     segment: int
-    places: dict[str, tuple[int, int]]
+    places: dict[str, Place]
     keeps_breaks: bool
+    data: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +96,25 @@ def split_xliff(text: str, target_lang: str = "") -> Assembly:
     Raises:
         DataError: the XML is malformed, or not XLIFF; or all is in other languages.
     """
-    tokens = _tokens(text)
+    tokens = tokens_of(text)
     found = Structure(tokens, matched(text, tokens, is_xml=True))
     root = next((token for token in found.tokens if token.name), None)
-    if root is None or _local(root) != "xliff":
+    if root is None or local_name(root) != "xliff":
         where = position(text, root.start if root else 0)
         raise DataError(f"The file must begin with <xliff>, but does not, at {where}.")
     _require_language(found, target_lang)
     assembly = Assembly()
     written = 0
     for unit in _units(found, target_lang):
-        if "source" in unit.places and _is_to_fill(found, unit):
-            if not written and target_lang and _lacks_language(root.raw):
-                written = root.start + len(root.raw) - 1
-                assembly.keep(f'{text[:written]} trgLang="{target_lang}"')
-            written = _fill(assembly, text, found, unit, written)
+        if "source" not in unit.places:
+            continue
+        if not _is_to_fill(found, unit):
+            written = _fill_segments(assembly, text, found, unit, written)
+            continue
+        if not written and target_lang and _lacks_language(root.raw):
+            written = root.start + len(root.raw) - 1
+            assembly.keep(f'{text[:written]} trgLang="{target_lang}"')
+        written = _fill(assembly, text, found, unit, written)
     assembly.keep(text[written:])
     return assembly
 
@@ -133,7 +130,9 @@ def _require_language(found: Structure, target_lang: str) -> None:
     Raises:
         DataError: it is; names them.
     """
-    languages = [_language(token) for token in found.tokens if _local(token) in ("xliff", "file")]
+    languages = [
+        _language(token) for token in found.tokens if local_name(token) in ("xliff", "file")
+    ]
     declared = [*dict.fromkeys(filter(None, languages))]
     if (
         target_lang
@@ -153,39 +152,50 @@ def _language(token: Token) -> str:
     return attribute(token.raw, "target-language") or attribute(token.raw, "trglang")
 
 
-def _tokens(text: str) -> list[Token]:
-    """The tokens of a file or a part of it. CDATA is text: here it holds sentences."""
-    return [
-        replace(token, kind="text", text=cdata[1])
-        if (cdata := _CDATA.fullmatch(token.raw))
-        else token
-        for token in read_tokens(text, is_xml=True)
-    ]
-
-
 def _units(found: Structure, target_lang: str) -> Iterator[_Unit]:
     """The units and segments that may be translated, with what stands directly in them."""
     number = 0
     parents: list[_Unit | None] = []
     states = [_State()]
+    data: dict[str, str] = {}
     while number < len(found.tokens):
         token = found.tokens[number]
-        name, end = _local(token), found.partner.get(number, number)
+        name, end = local_name(token), found.partner.get(number, number)
         if token.kind == "open":
             if name in ASIDE or (name == "file" and _is_in_other_language(token, target_lang)):
+                if name == DATA:
+                    data = _data(found, number, end)
                 number = end
             else:
+                if name == "unit":
+                    data = {}
                 states.append(state := states[-1].inside(token.raw))
                 _note(parents, name, number, end, state)
                 is_unit = name in UNITS and not state.is_forbidden
-                parents.append(_Unit(number, {}, state.keeps_breaks) if is_unit else None)
+                unit = _Unit(number, {}, state.keeps_breaks, data) if is_unit else None
+                parents.append(unit)
         elif token.kind == "close":
             states.pop()
-            if (unit := parents.pop()) is not None:
-                yield unit
+            if (ended := parents.pop()) is not None:
+                yield ended
         elif token.kind == "empty":
             _note(parents, name, number, number, states[-1])
         number += 1
+
+
+def _data(found: Structure, first: int, last: int) -> dict[str, str]:
+    """The text of codes that stands apart from them, by name."""
+    data = {}
+    for number in range(first + 1, last):
+        token = found.tokens[number]
+        if token.kind == "open" and local_name(token) == "data":
+            data[attribute(token.raw, "id")] = _text(found, number)
+    return data
+
+
+def _text(found: Structure, first: int) -> str:
+    """The text of an element."""
+    return "".join(token.text for token in found.tokens[first : found.partner.get(first, first)])
 
 
 def _is_in_other_language(file: Token, target_lang: str) -> bool:
@@ -209,12 +219,61 @@ def _is_to_fill(found: Structure, unit: _Unit) -> bool:
     if any(attribute(raw, "state") in UNTRANSLATED for raw in raws):
         return True
     inside = found.tokens[first + 1 : last]
-    return not any(token.name or token.text.strip() or _is_entity(token) for token in inside)
+    if _segments(found, first, last) and not any(map(_is_said, inside)):
+        return True
+    return not any(token.name or _is_said(token) for token in inside)
 
 
-def _is_entity(token: Token) -> bool:
-    """Whether a token is an entity of the document's own, whose text is not known here."""
-    return token.kind == "other" and token.raw.startswith("&")
+def _is_said(token: Token) -> bool:
+    """Whether a token has text, or is an entity of the document's own, which stands for some."""
+    return bool(token.text.strip()) or (token.kind == "other" and token.raw.startswith("&"))
+
+
+def _segments(found: Structure, first: int, last: int) -> dict[str, Place]:
+    """The segments of a source or target, by name."""
+    return {
+        name: (number, found.partner.get(number, number))
+        for number in range(first + 1, last)
+        if (token := found.tokens[number]).kind in ("open", "empty")
+        and attribute(token.raw, "mtype") == "seg"
+        and (name := attribute(token.raw, "mid"))
+    }
+
+
+def _open_segments(found: Structure, unit: _Unit) -> list[tuple[Place, Place]]:
+    """The empty segments of a target, each with that of the source."""
+    if not {SEGMENTED, "target"} <= unit.places.keys():
+        return []
+    sources = _segments(found, *unit.places[SEGMENTED])
+    return [
+        (place, sources[name])
+        for name, place in _segments(found, *unit.places["target"]).items()
+        if name in sources and not any(map(_is_said, found.tokens[slice(*place)]))
+    ]
+
+
+def _fill_segments(
+    assembly: Assembly, text: str, found: Structure, unit: _Unit, written: int
+) -> int:
+    """Add the translations of empty segments, and return the end of the text added so far."""
+    for (first, last), source in _open_segments(found, unit):
+        begin, end = found.tokens[first], found.tokens[last]
+        assembly.keep(text[written : begin.start])
+        markup = _markup(_inner(text, found.tokens, *source), unit, has_segments=True)
+        assembly.add(_Target(markup, _opened(begin), f"</{begin.name}>"))
+        written = end.start + len(end.raw)
+    return written
+
+
+def _opened(token: Token, raw: str = "") -> str:
+    """A tag as the start tag of an element with content.
+
+    Args:
+        token: the tag.
+        raw: what is written instead of it; "" = itself.
+    """
+    raw = raw or token.raw
+    return f"{raw.removesuffix('/>').rstrip()}>" if token.kind == "empty" else raw
 
 
 def _fill(assembly: Assembly, text: str, found: Structure, unit: _Unit, written: int) -> int:
@@ -229,9 +288,7 @@ def _fill(assembly: Assembly, text: str, found: Structure, unit: _Unit, written:
     opening, closing = f"<{name}>", f"</{name}>"
     if "target" in unit.places:
         begin, end = (tokens[place] for place in unit.places["target"])
-        opening = _with_state(begin.raw, "target")
-        if begin.kind == "empty":
-            opening = f"{opening.removesuffix('/>').rstrip()}>"
+        opening = _opened(begin, _with_state(begin.raw, "target"))
         insert, behind = begin.start, end.start + len(end.raw)
     else:
         insert = behind = tokens[last].start + len(tokens[last].raw)
@@ -239,7 +296,7 @@ def _fill(assembly: Assembly, text: str, found: Structure, unit: _Unit, written:
         opening = (before.raw if before.text.isspace() else "") + opening
     content = _inner(text, tokens, first, last)
     assembly.keep(text[written:insert])
-    markup = _markup(content, has_segments=has_segments, keeps_breaks=unit.keeps_breaks)
+    markup = _markup(content, unit, has_segments=has_segments)
     assembly.add(_Target(markup, opening, closing))
     return behind
 
@@ -256,78 +313,10 @@ def _inner(text: str, tokens: Sequence[Token], first: int, last: int) -> str:
     return text[tokens[first].start + len(tokens[first].raw) : tokens[last].start]
 
 
-def _markup(content: str, *, has_segments: bool, keeps_breaks: bool) -> Markup:
-    """The content of a source, ready to be translated."""
-    rules = replace(_RULES, splitting=frozenset(("mrk",))) if has_segments else _RULES
-    tokens = _with_codes(content, _tokens(content))
-    try:
-        found = structure(content, _with_pairs(tokens), rules)
-    except DataError:  # codes that cross others are no pairs
-        found = structure(content, tokens, rules)
-    split = _lines_and_sentences if keeps_breaks else sentences
-    segments, parts = flow(found, is_html=False, split=split, escape=escape_xml)
-    return Markup(segments, parts)
+def _markup(content: str, unit: _Unit, *, has_segments: bool) -> Markup:
+    split = _lines_and_sentences if unit.keeps_breaks else sentences
+    return content_markup(content, unit.data, split=split, has_segments=has_segments)
 
 
 def _lines_and_sentences(text: str) -> list[str]:
     return parts_of(text, "1")
-
-
-def _with_codes(content: str, tokens: Sequence[Token]) -> list[Token]:
-    """The tokens, with each code, or protected text, and its content as one."""
-    merged: list[Token] = []
-    number = 0
-    while number < len(tokens):
-        token, start = tokens[number], number
-        is_protected = attribute(token.raw, "mtype") == "protected" and token.kind == "open"
-        if is_protected or _local(token) in CODES:
-            if token.kind == "open":
-                number = _end_of(tokens, number)
-            last = tokens[number]
-            raw = content[token.start : last.start + len(last.raw)]
-            inside = "".join(each.text for each in tokens[start + 1 : number])
-            read = inside if is_protected else _field(token.raw, inside)
-            token = Token("kept", raw, token.start, token.name, read)
-        merged.append(token)
-        number += 1
-    return merged
-
-
-def _field(raw: str, inside: str) -> str:
-    """The field that a code stands for, which the model then reads; "" if there is none."""
-    texts = (inside, *(unescape(attribute(raw, name)) for name in FIELDS))
-    return next(filter(is_field, texts), "")
-
-
-def _end_of(tokens: Sequence[Token], number: int) -> int:
-    """The end tag of an element."""
-    name, depth = tokens[number].name, 0
-    for place in range(number, len(tokens)):
-        if tokens[place].name == name:
-            depth += {"open": 1, "close": -1}.get(tokens[place].kind, 0)
-        if not depth:
-            return place
-    return len(tokens) - 1
-
-
-def _with_pairs(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens, with codes that belong together as tags of an element."""
-    firsts, seconds = {}, {}
-    for number, token in enumerate(tokens):
-        if token.kind == "kept" and _local(token) in _FIRST:
-            firsts[attribute(token.raw, "rid") or attribute(token.raw, "id")] = number
-        elif token.kind == "kept" and _local(token) in _SECOND:
-            names = ("startref", "rid", "id")
-            seconds[next(filter(None, (attribute(token.raw, each) for each in names)), "")] = number
-    paired = [*tokens]
-    for key, first in firsts.items():
-        second = seconds.get(key, -1)
-        if key and second > first:
-            paired[first] = replace(tokens[first], kind="open", name=f"code {key}")
-            paired[second] = replace(tokens[second], kind="close", name=f"code {key}")
-    return paired
-
-
-def _local(token: Token) -> str:
-    """The name of a tag without its prefix."""
-    return token.name.rpartition(":")[2]
