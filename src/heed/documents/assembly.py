@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from heed.documents.segment import Segment, require_one_each
+from heed.documents.segment import OnRead, Segment, ignore, require_one_each
 from heed.translate.result import Translation
 
 
@@ -26,10 +26,12 @@ class Assembly:
     Attributes:
         segments: those of all parts.
         parts: kept text, or content with the number of its first segment.
+        on_read: called after each content.
     """
 
     segments: list[Segment] = field(default_factory=list)
     parts: list[str | tuple[Content, int]] = field(default_factory=list)
+    on_read: OnRead = ignore
 
     def keep(self, text: str) -> None:
         """Append text that is kept unchanged."""
@@ -39,6 +41,7 @@ class Assembly:
         """Append content to be translated."""
         self.parts.append((content, len(self.segments)))
         self.segments += content.segments
+        self.on_read(sum(len(segment.text) for segment in content.segments), 1)
 
     def join(self, translations: Sequence[Translation]) -> str:
         """The text with each segment replaced by its translation.

@@ -10,14 +10,14 @@ from functools import partial
 from typing import Protocol
 
 from heed.documents.archives import ARCHIVE_FORMATS, open_archive
-from heed.documents.assembly import Content, OnRead, ignore
+from heed.documents.assembly import Content
 from heed.documents.encoding import Encoding, read
 from heed.documents.endings import SUPPORTED_FORMATS
 from heed.documents.gettext import split_po
 from heed.documents.markdown import split_markdown
 from heed.documents.markup import parse_markup
 from heed.documents.passages import split_passage
-from heed.documents.segment import Segment
+from heed.documents.segment import OnRead, Segment, ignore
 from heed.documents.subtitles import split_srt, split_vtt
 from heed.documents.xliff import split_xliff
 from heed.errors import DataError

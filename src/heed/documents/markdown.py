@@ -18,7 +18,7 @@ from heed.documents.markdown_spans import label_of, read_spans
 from heed.documents.markup import Markup
 from heed.documents.markup import escape as escape_markup
 from heed.documents.passages import sentences
-from heed.documents.segment import Segment, is_unchanged
+from heed.documents.segment import OnRead, Segment, ignore, is_unchanged
 from heed.documents.structure import Rules, structure
 from heed.documents.tags import read_tokens
 from heed.translate.result import Translation
@@ -121,9 +121,9 @@ class _Paragraph:
         return self.markup.join(translations)
 
 
-def split_markdown(text: str) -> Assembly:
-    """Split the texts of a Markdown file."""
-    assembly = Assembly()
+def split_markdown(text: str, on_read: OnRead = ignore) -> Assembly:
+    """Split the texts of a Markdown file; `on_read` may stop this."""
+    assembly = Assembly(on_read=on_read)
     lines: list[str] = _LINE.findall(text)
     definitions = (_DEFINITION.match(line.lstrip(" \t>")) for line in lines)
     state = _State(labels=frozenset(label_of(match[1]) for match in definitions if match))
@@ -133,10 +133,12 @@ def split_markdown(text: str) -> Assembly:
         end = next((n for n in range(1, len(lines)) if lines[n].rstrip() in marks), 0)
         assembly.keep("".join(lines[: end + 1]))
         lines = lines[end + 1 :]
-    for number, line in enumerate(lines):
-        state.last |= {sign: number for sign in _FORMULA_ENDS if sign in line}
+    signs = [sign for sign in _FORMULA_ENDS if sign in text]
+    for number, line in enumerate(lines if signs else ()):
+        state.last |= {sign: number for sign in signs if sign in line}
     for number, line in enumerate(lines):
         following = lines[number + 1] if number + 1 < len(lines) else ""
+        on_read(0, 0)
         _read_line(assembly, state, number, line, following)
     _end_paragraph(assembly, state)
     return assembly
@@ -223,6 +225,7 @@ def _end_of_formula(state: _State, body: str, number: int) -> re.Pattern[str] | 
 
 
 def _add_line(assembly: Assembly, state: _State, prefix: str, body: str) -> None:
+    assembly.on_read(0, 1)
     text = body.rstrip("\r\n")
     is_heading = prefix.rstrip().endswith("#") or bool(_CALLOUT.search(prefix))
     depth = prefix.count(">")
@@ -271,21 +274,24 @@ def _add_row(assembly: Assembly, prefix: str, body: str, labels: Collection[str]
         if cell == "|":
             assembly.keep(cell)
         else:
-            assembly.add(_paragraph(cell, [], labels))
+            assembly.add(_paragraph(cell, [], labels, assembly.on_read))
     assembly.keep(body[len(text) :])
 
 
 def _end_paragraph(assembly: Assembly, state: _State) -> None:
     if state.paragraph:
-        assembly.add(_paragraph("\n".join(state.paragraph), state.gaps[:-1], state.labels))
+        text, gaps = "\n".join(state.paragraph), state.gaps[:-1]
+        assembly.add(_paragraph(text, gaps, state.labels, assembly.on_read))
         assembly.keep(state.gaps[-1])
     if state.html:
-        assembly.add(_html_block("".join(state.html)))
+        text = "".join(state.html)
+        assembly.on_read(0, text.count("<"))
+        assembly.add(_html_block(text))
     state.paragraph, state.gaps, state.html = [], [], []
 
 
-def _paragraph(text: str, gaps: list[str], labels: Collection[str]) -> _Paragraph:
-    tokens = read_spans(text, gaps, labels)
+def _paragraph(text: str, gaps: list[str], labels: Collection[str], on_read: OnRead) -> _Paragraph:
+    tokens = read_spans(text, gaps, labels, on_read)
     # A sign of dollars that is escaped might else begin a formula.
     escape_text = _escape_dollars if "\\$" in text else escape
     segments, parts = flow(

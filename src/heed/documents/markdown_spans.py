@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import count
 
 from heed.documents.inline import stand_in
+from heed.documents.segment import OnRead, ignore
 from heed.documents.tags import Kind, Token, decode_entities
 
 _ENTITY = r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,31});"
@@ -55,7 +56,9 @@ def label_of(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def read_spans(text: str, gaps: list[str], labels: Collection[str] = ()) -> list[Token]:
+def read_spans(
+    text: str, gaps: list[str], labels: Collection[str] = (), on_read: OnRead = ignore
+) -> list[Token]:
     """The tokens of a paragraph; start and end markers come in pairs.
 
     Args:
@@ -63,8 +66,9 @@ def read_spans(text: str, gaps: list[str], labels: Collection[str] = ()) -> list
         gaps: the original text of each line break, including the prefix of the next line.
         labels: names of the link references in the file. A link whose text is its name, such as
             `[a]`, becomes `[a][a]`, so that the text may change.
+        on_read: called for each token; may stop this.
     """
-    tokens = _named(text, list(_paired(list(_tokens(text)))), labels)
+    tokens = _named(text, list(_paired(list(_tokens(text, on_read)))), labels)
     waiting = iter(gaps)
     restored = []
     for token in tokens:
@@ -74,12 +78,14 @@ def read_spans(text: str, gaps: list[str], labels: Collection[str] = ()) -> list
     return restored
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def _tokens(text: str, on_read: OnRead) -> Iterator[Token]:
     """Tokens in which markers of emphasis and links may lack a partner."""
     place = start = 0
-    ticks = _ends_of_code(text)
+    ticks = _ends_of_code(text, on_read)
     numbers = count(1)
     while match := _SPAN.search(text, place):
+        if not match["ticks"]:
+            on_read(0, 1)
         place = match.end()
         if match["math"]:
             token = _formula(text, match, numbers)
@@ -179,9 +185,12 @@ def _end_of_formula(text: str, opening: str, start: int) -> int | None:
     return place + len(opening) if is_sure or is_short or is_name else None
 
 
-def _ends_of_code(text: str) -> dict[int, int]:
+def _ends_of_code(text: str, on_read: OnRead) -> dict[int, int]:
     """For each run of backticks that begins code, the position where the code ends."""
-    runs = [match.span() for match in re.finditer(r"`++", text)]
+    runs = []
+    for match in re.finditer(r"`++", text):
+        on_read(0, 1)
+        runs.append(match.span())
     ends: dict[int, int] = {}
     latest: dict[int, int] = {}
     for start, end in reversed(runs):

@@ -5,7 +5,7 @@ way, and the document joins the results.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from heed.errors import UsageError
@@ -14,6 +14,15 @@ from heed.translate.result import Translation
 
 # A web or mail address alone has letters, but no words.
 _ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+|(?:https?|ftp|file)://\S+|www\.\S+", re.I)
+
+
+OnRead = Callable[[int, int], object]
+"""Receives the number of characters to translate, and of elements, that were just read; it may
+raise an error to stop the reading of a file."""
+
+
+def ignore(n_chars: int, n_elements: int) -> None:
+    """An `OnRead` that lets a file have any size."""
 
 
 @dataclass(frozen=True, slots=True)

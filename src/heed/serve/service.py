@@ -57,7 +57,7 @@ ALIGNED_CHARS = 2000
 """A longer segment gets no alignment: one of 25,000 tokens on both sides would take 5 GB."""
 
 FILE_THREADS = 2
-"""Files that are read at the same time. A file of 10 MB can take minutes and gigabytes."""
+"""Files that are read at the same time. A web page of 10 MB can take minutes and gigabytes."""
 
 WAITING_FILE_BYTES = 64 << 20
 """Limit on the bytes of all files that wait to be read."""
@@ -339,14 +339,12 @@ class Service:
         """
         return await _in_a_thread(self.scheduler, run, n_chars, self.settings.work.timeout_s)
 
-    async def read_file(self, read: Callable[[], Found], n_bytes: int) -> Found:
+    async def read_file(self, read: Callable[[IsWanted], Found], n_bytes: int) -> Found:
         """Call a function that reads a file of `n_bytes`, in a thread for files.
 
-        Raises:
-            Refusal: as in `in_a_thread`.
+        Args and raises: as in `in_a_thread`.
         """
-        timeout_s = self.settings.work.timeout_s
-        return await _in_a_thread(self._files, lambda _: read(), n_bytes, timeout_s)
+        return await _in_a_thread(self._files, read, n_bytes, self.settings.work.timeout_s)
 
 
 async def _in_a_thread(

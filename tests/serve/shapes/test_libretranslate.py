@@ -112,8 +112,8 @@ def test_a_language_that_no_model_writes_is_named_in_the_words_of_libretranslate
     answer = translate(client, q="a", source="auto", target="en")
     assert (answer.status_code, answer.json()) == (400, {"error": sentence})
     # Other APIs have other names for the parameter.
-    answer = client.post("/kiss", json={"text": "a", "from": "auto", "to": "en"})
-    assert (answer.status_code, answer.json()) == (400, {"error": sentence})
+    other = client.post("/kiss", json={"text": "a", "from": "auto", "to": "en"})
+    assert (other.status_code, other.json()) == (400, {"error": sentence})
 
 
 def test_languages_have_names_and_targets(client: TestClient, serve: Serve, en_de: str) -> None:

@@ -19,7 +19,13 @@ from tests.serve.program import Program
 
 import heed
 from heed.documents import files as files_module
+from heed.documents import markdown
+from heed.documents.assembly import Assembly
 from heed.documents.files import Document, open_document
+from heed.documents.markdown import split_markdown
+from heed.documents.markdown_spans import label_of
+from heed.documents.segment import OnRead
+from heed.serve.refusal import Refusal
 from heed.serve.service import FILE_THREADS
 from heed.serve.settings import Limits, Listen, Store, Work
 from heed.serve.shapes import downloads as downloads_module
@@ -30,6 +36,7 @@ from heed.translate.result import Translation, join_parts
 
 TEXT = f"{SENTENCES[0]}\n\n{SENTENCES[2]}\n"
 DIRECTION = {"source": "en", "target": "de"}
+NEVER = re.compile(r"(?!)")
 
 
 @pytest.fixture
@@ -135,10 +142,10 @@ def test_a_file_that_takes_too_long_to_read_is_refused_and_does_not_delay_the_en
 ) -> None:
     is_over, threads = threading.Event(), []
 
-    def read_for_long(name: str, data: bytes, target_lang: str) -> Document:
+    def read_for_long(name: str, data: bytes, target_lang: str, on_read: OnRead) -> Document:
         threads.append(threading.current_thread())
         assert is_over.wait(60)
-        return open_document(name, data, target_lang)
+        return open_document(name, data, target_lang, on_read)
 
     monkeypatch.setattr(files_module, "open_document", read_for_long)
     client = serve(en_de, work=Work(timeout_s=0.2))
@@ -148,6 +155,58 @@ def test_a_file_that_takes_too_long_to_read_is_refused_and_does_not_delay_the_en
     assert "Send less text at once" in answers[0].text
     # The last file waited for the others, and was given up before its turn.
     assert [thread.daemon for thread in threads] == [True] * FILE_THREADS
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("*Dogs* play.\n\n" * 30, "request (more than 200) exceeds text limit (200)"),
+        ("`a` " * 99, "more than 90 marks, links, cells"),
+        ("1|2\n-|-\n" + "1|2\n" * 99, "more than 90 marks, links, cells"),
+        ("<p>" * 99, "more than 90 marks, links, cells"),
+    ],
+)
+def test_reading_markdown_stops_where_it_is_too_large(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, page: str, words: str
+) -> None:
+    monkeypatch.setattr(translated_file, "MOST_ELEMENTS", 90)
+    reached: list[str] = []
+    monkeypatch.setattr(markdown, "_end_of", lambda opening: reached.append(opening) or NEVER)
+    answer = upload(client, "/translate_file", name="a.md", text=f"{page}\n\n~~~ code\n")
+    assert answer.status_code == 413
+    assert words in answer.json()["error"]
+    assert not reached
+    assert upload(client, "/translate_file", name="a.md", text="~~~ code\n").status_code == 200
+    assert reached == ["~~~"]
+
+
+def test_reading_markdown_stops_when_no_client_waits(
+    serve: Serve, en_de: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, is_over, is_stopped = threading.Event(), threading.Event(), threading.Event()
+
+    def wait(text: str) -> str:
+        begun.set()
+        assert is_over.wait(60)
+        return label_of(text)
+
+    def read(text: str, on_read: OnRead) -> Assembly:
+        try:
+            return split_markdown(text, on_read)
+        except Refusal as refusal:
+            assert refusal.status == 504
+            is_stopped.set()
+            raise
+
+    monkeypatch.setattr(markdown, "label_of", wait)
+    monkeypatch.setattr(files_module, "split_markdown", read)
+    monkeypatch.setitem(files_module.TEXT_FORMATS, "md", read)
+    client = serve(en_de, work=Work(timeout_s=0.2))
+    page = "[a]: b\n\nTwo dogs play.\n"
+    assert upload(client, "/api/v1/files", name="a.md", text=page).status_code == 504
+    assert begun.is_set()
+    is_over.set()
+    assert is_stopped.wait(60)
 
 
 @pytest.mark.parametrize(("limit", "is_aligned"), [(5000, True), (10, False)])

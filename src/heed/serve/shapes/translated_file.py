@@ -12,8 +12,9 @@ from starlette.responses import Response
 from heed.errors import DataError
 from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO, Answer, Direction, Request
-from heed.serve.service import Service
+from heed.serve.service import IsWanted, Service
 from heed.serve.shapes.directions import translate_or_keep
+from heed.serve.work.deadline import require_wanted
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.result import Translation, join_parts
 
@@ -26,6 +27,9 @@ MAX_NAME_BYTES = 100
 ALIGNED_CHARS = 5000
 """In a longer segment the places of its markup are estimated: an alignment of all its tokens with
 each other could take gigabytes."""
+
+MOST_ELEMENTS = 200_000
+"""Marks, links, cells and the like in a Markdown file. Each takes up to 60 µs and 1.5 kB."""
 
 _UNSAFE = re.compile(r"[^\w.-]+")
 
@@ -73,22 +77,60 @@ async def translate_file(service: Service, file: UploadFile, order: FileOrder) -
     name = safe_name(file.filename or "")
     data = await file.read()
 
-    def read() -> "Document":
+    limit = min(service.settings.limits.chars, order.most_chars or service.settings.limits.chars)
+
+    def read(is_wanted: IsWanted) -> "Document":
         try:
-            return open_document(name, data, order.target)
+            return open_document(name, data, order.target, _Allowance(limit, is_wanted))
         except DataError as error:
             raise Refusal(400, str(error), code="wrong_file", field="file") from None
 
     document = await service.read_file(read, len(data))
     texts = [segment.text for segment in document.segments]
     n_chars = sum(map(len, texts))
-    limit = min(service.settings.limits.chars, order.most_chars or n_chars)
     if n_chars > limit:
-        sentence = f"Invalid request: request ({n_chars}) exceeds text limit ({limit})"
-        raise Refusal(413, sentence, code="too_large", field="file")
+        raise _too_large(f"Invalid request: request ({n_chars}) exceeds text limit ({limit})")
     answers = await _translated(service, document, texts, order)
     content = await asyncio.to_thread(document.join, [_joined(answer) for answer in answers])
     return TranslatedFile(name=named_for(name, order.target), content=content, n_chars=n_chars)
+
+
+class _Allowance:
+    """Stops the reading of a file that is too large, or for which no client waits any more.
+
+    Args:
+        most_chars: limit of characters to translate.
+        is_wanted: whether a client waits.
+    """
+
+    def __init__(self, most_chars: int, is_wanted: IsWanted) -> None:
+        self._most_chars = most_chars
+        self._is_wanted = is_wanted
+        self._n_chars = self._n_elements = 0
+
+    def __call__(self, n_chars: int, n_elements: int) -> None:
+        """Count what was just read.
+
+        Raises:
+            Refusal: it is too much (413), or no client waits (504).
+        """
+        self._n_chars += n_chars
+        self._n_elements += n_elements
+        if self._n_chars > self._most_chars:
+            limit = self._most_chars
+            raise _too_large(
+                f"Invalid request: request (more than {limit}) exceeds text limit ({limit})"
+            )
+        if self._n_elements > MOST_ELEMENTS:
+            raise _too_large(
+                f"The file has more than {MOST_ELEMENTS} marks, links, cells and other elements. "
+                "Send it in parts."
+            )
+        require_wanted(self._is_wanted)
+
+
+def _too_large(sentence: str) -> Refusal:
+    return Refusal(413, sentence, code="too_large", field="file")
 
 
 async def _translated(
