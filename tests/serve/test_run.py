@@ -144,7 +144,7 @@ def test_glossaries_of_revoked_keys_are_deleted_at_the_start(
         for _ in range(2):
             forget_revoked(settings)
     assert caplog.messages == ["2 glossaries of revoked keys were deleted"]
-    assert [len(storage.glossaries(owner)) for owner in ("anna", "ben", "")] == [0, 1, 1]
+    assert [len(storage.summaries(owner)) for owner in ("anna", "ben", "")] == [0, 1, 1]
     with closing(sqlite3.connect(tmp_path / FILE)) as connection:
         assert connection.execute("select count(*) from dictionaries").fetchone() == (2,)
 

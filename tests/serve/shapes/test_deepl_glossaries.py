@@ -11,6 +11,7 @@ from tests.serve.event_loop import beside_loop
 from heed.serve.access.keys import Keys
 from heed.serve.settings import Access, Store
 from heed.serve.shapes import deepl_dictionaries
+from heed.serve.shapes import storage as storage_module
 from heed.serve.shapes.storage import FILE, Storage
 
 GLOSSARY = {"name": "a", "source_lang": "EN", "target_lang": "DE", "entries": "bike\tRad"}
@@ -36,6 +37,24 @@ def test_a_glossary_is_created_and_read(client: TestClient) -> None:
     deleted = client.delete(path)
     assert (deleted.status_code, deleted.content) == (204, b"")
     assert client.get("/v2/glossaries").json() == {"glossaries": []}
+
+
+def test_a_list_of_glossaries_reads_no_terms(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created = create(client, entries="bike\tRad\ndog\tHund").json()
+    empty = client.post("/v3/glossaries", json={"name": "b", "dictionaries": [GLOSSARY]}).json()
+    path = f"/v3/glossaries/{empty['glossary_id']}/dictionaries"
+    pair = {"source_lang": "EN", "target_lang": "DE"}
+    assert client.delete(path, params=pair).status_code == 204
+    monkeypatch.setattr(storage_module, "_dictionaries", lambda *_: pytest.fail("terms were read"))
+    assert client.get("/v2/glossaries").json() == {"glossaries": [created]}
+    listed = client.get("/v3/glossaries").json()["glossaries"]
+    assert [each["name"] for each in listed] == ["a", "b"]
+    assert listed[0]["dictionaries"] == [
+        {"source_lang": "en", "target_lang": "de", "entry_count": 2}
+    ]
+    assert listed[1]["dictionaries"] == []
 
 
 def test_entries_are_read_beside_the_event_loop(

@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from tests.serve.conftest import Serve
 
 from heed.serve.access.keys import Keys
 from heed.serve.settings import Access, Store
-from heed.serve.shapes.storage import FILE, Storage, StoredGlossary
+from heed.serve.shapes.storage import FILE, Storage
 
 TO_GERMAN = {"source_lang": "en", "target_lang": "de", "entries": "bike\tRad"}
 TO_ENGLISH = {"source_lang": "de", "target_lang": "en", "entries": "Rad\tbike\nHund\tdog"}
@@ -214,41 +213,12 @@ def test_a_store_of_an_older_version_keeps_its_glossaries(
     assert (found["glossary_id"], found["name"], found["entry_count"]) == ("1", "old", 1)
     assert client.get("/v2/glossaries/1/entries").text == "bike\tRad"
     assert "Rad" in translated(client, found, "en-de", "a bike").text
-    (other,) = Storage(Store(folder=str(tmp_path))).glossaries("another")
-    assert other.dictionaries == {("en", "de"): {"bike": "Rad"}}
-
-
-def test_threads_that_open_a_new_store_at_once_all_keep_their_glossaries(tmp_path: Path) -> None:
-    settings = Store(folder=str(tmp_path))
-
-    def add(number: int) -> StoredGlossary:
-        return Storage(settings).add_glossary("", f"{number}", {("en", "de"): {"a": "b"}})
-
-    with ThreadPoolExecutor(8) as pool:
-        added = list(pool.map(add, range(16)))
-    found = Storage(settings).glossaries("")
-    assert {each.id for each in found} == {each.id for each in added}
-    assert all(each.dictionaries == {("en", "de"): {"a": "b"}} for each in found)
-
-
-def test_terms_that_clients_add_at_once_are_all_kept(client: TestClient, tmp_path: Path) -> None:
-    settings = Store(folder=str(tmp_path))
-    id = Storage(settings).add_glossary("", "a", {("en", "de"): {}}).id
-
-    def add(number: int) -> None:
-        def change(glossary: StoredGlossary) -> StoredGlossary:
-            terms = {**glossary.dictionaries["en", "de"], f"{number}": "x"}
-            return StoredGlossary(
-                id=id, name="a", created=glossary.created, dictionaries={("en", "de"): terms}
-            )
-
-        Storage(settings).change_glossary("", id, change)
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(add, range(20)))
-    found = Storage(settings).glossary("", id)
-    assert found is not None
-    assert len(found.dictionaries["en", "de"]) == 20
+    storage = Storage(Store(folder=str(tmp_path)))
+    (other,) = storage.summaries("another")
+    assert other.n_terms == {("en", "de"): 1}
+    stored = storage.glossary("another", other.id)
+    assert stored is not None
+    assert stored.dictionaries == {("en", "de"): {"bike": "Rad"}}
 
 
 @pytest.fixture

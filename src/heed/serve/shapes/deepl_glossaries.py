@@ -19,7 +19,7 @@ from heed.serve.shapes.deepl_dictionaries import (
 )
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.schemas import FLAG, INTEGER, TEXT, listed, record
-from heed.serve.shapes.storage import Storage, StoredGlossary
+from heed.serve.shapes.storage import GlossarySummary, Storage, StoredGlossary
 from heed.serve.shapes.stored import find_glossary, remove_glossary
 
 TSV = "text/tab-separated-values"
@@ -32,11 +32,11 @@ async def _create(service: Service, asked: Asked) -> dict[str, Any]:
     glossary = await asyncio.to_thread(
         storage.add_glossary, asked.key, asked.values["name"], {pair: terms}
     )
-    return _spelled(glossary)
+    return _spelled(glossary.summary)
 
 
-def _spelled(glossary: StoredGlossary) -> dict[str, Any]:
-    (((source, target), terms),) = glossary.dictionaries.items()
+def _spelled(glossary: GlossarySummary) -> dict[str, Any]:
+    (((source, target), n_terms),) = glossary.n_terms.items()
     return {
         "glossary_id": glossary.id,
         "name": glossary.name,
@@ -44,18 +44,18 @@ def _spelled(glossary: StoredGlossary) -> dict[str, Any]:
         "source_lang": source,
         "target_lang": target,
         "creation_time": glossary.created,
-        "entry_count": len(terms),
+        "entry_count": n_terms,
     }
 
 
 async def _list(service: Service, asked: Asked) -> dict[str, Any]:
     storage = Storage(service.settings.store)
-    found = await asyncio.to_thread(storage.glossaries, asked.key)
-    return {"glossaries": [_spelled(each) for each in found if len(each.dictionaries) == 1]}
+    found = await asyncio.to_thread(storage.summaries, asked.key)
+    return {"glossaries": [_spelled(each) for each in found if len(each.n_terms) == 1]}
 
 
 async def _get(service: Service, asked: Asked) -> dict[str, Any]:
-    return _spelled(await _find(service, asked))
+    return _spelled((await _find(service, asked)).summary)
 
 
 async def _find(service: Service, asked: Asked) -> StoredGlossary:

@@ -26,7 +26,7 @@ from heed.serve.shapes.deepl_dictionaries import (
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import Field, example_of, take
 from heed.serve.shapes.schemas import INTEGER, TEXT, listed, record
-from heed.serve.shapes.storage import Pair, Storage, StoredGlossary, Terms
+from heed.serve.shapes.storage import GlossarySummary, Pair, Storage, StoredGlossary, Terms
 from heed.serve.shapes.stored import find_glossary, no_such_glossary, remove_glossary
 
 PATH = f"{NEXT_PREFIX}/glossaries"
@@ -41,9 +41,9 @@ async def _create(service: Service, asked: Asked) -> dict[str, Any]:
     if not dictionaries:
         sentence = STYLE.missing.format(name="dictionaries")
         raise Refusal(400, sentence, code="missing", field="dictionaries")
-    return _spelled(
-        await asyncio.to_thread(storage.add_glossary, asked.key, asked.values["name"], dictionaries)
-    )
+    name = asked.values["name"]
+    added = await asyncio.to_thread(storage.add_glossary, asked.key, name, dictionaries)
+    return _spelled(added.summary)
 
 
 def _read_dictionaries(service: Service, given: list[dict[str, Any]]) -> dict[Pair, Terms]:
@@ -58,29 +58,30 @@ def _read_dictionaries(service: Service, given: list[dict[str, Any]]) -> dict[Pa
     return found
 
 
-def _spelled(glossary: StoredGlossary) -> dict[str, Any]:
+def _spelled(glossary: GlossarySummary) -> dict[str, Any]:
     return {
         "glossary_id": glossary.id,
         "name": glossary.name,
         "dictionaries": [
-            _spelled_dictionary(pair, terms) for pair, terms in glossary.dictionaries.items()
+            _spelled_dictionary(pair, n_terms) for pair, n_terms in glossary.n_terms.items()
         ],
         "creation_time": glossary.created,
     }
 
 
-def _spelled_dictionary(pair: Pair, terms: Terms) -> dict[str, Any]:
-    return {"source_lang": pair[0], "target_lang": pair[1], "entry_count": len(terms)}
+def _spelled_dictionary(pair: Pair, n_terms: int) -> dict[str, Any]:
+    return {"source_lang": pair[0], "target_lang": pair[1], "entry_count": n_terms}
 
 
 async def _list(service: Service, asked: Asked) -> dict[str, Any]:
     storage = Storage(service.settings.store)
-    found = await asyncio.to_thread(storage.glossaries, asked.key)
+    found = await asyncio.to_thread(storage.summaries, asked.key)
     return {"glossaries": [_spelled(glossary) for glossary in found]}
 
 
 async def _get(service: Service, asked: Asked) -> dict[str, Any]:
-    return _spelled(await find_glossary(service, asked, asked.http.path_params["glossary_id"]))
+    found = await find_glossary(service, asked, asked.http.path_params["glossary_id"])
+    return _spelled(found.summary)
 
 
 async def _entries(service: Service, asked: Asked) -> dict[str, Any]:
@@ -130,7 +131,7 @@ async def _edit(service: Service, asked: Asked) -> dict[str, Any]:
         dictionaries = {**glossary.dictionaries, **merged}
         return replace(glossary, name=name or glossary.name, dictionaries=dictionaries)
 
-    return _spelled(await _change(service, asked, merge))
+    return _spelled((await _change(service, asked, merge)).summary)
 
 
 async def _put(service: Service, asked: Asked) -> dict[str, Any]:
@@ -141,7 +142,7 @@ async def _put(service: Service, asked: Asked) -> dict[str, Any]:
         asked,
         lambda glossary: replace(glossary, dictionaries={**glossary.dictionaries, pair: terms}),
     )
-    return _spelled_dictionary(pair, terms)
+    return _spelled_dictionary(pair, len(terms))
 
 
 async def _delete_dictionary(service: Service, asked: Asked) -> Response:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from heed.disk.files import make_directory
 from heed.disk.home import home
-from heed.errors import ConfigError, HeedError
+from heed.errors import ConfigError, FormatError, HeedError
 from heed.serve.refusal import Refusal
 from heed.serve.settings import Store
 
@@ -58,9 +58,32 @@ _TO_VERSION_1 = (
     "drop table monolingual",
 )
 _TO_VERSION_2 = ("alter table suggestions add column owner text not null default ''",)
-UPDATES = (_TO_VERSION_1, _TO_VERSION_2)
+_TO_VERSION_3 = (
+    "alter table dictionaries add column n_terms integer not null default 0",
+    "update dictionaries set n_terms = number_of_terms(terms)",
+    # Without it a list would read all terms: n_terms stands after them in a row.
+    "create index sizes on dictionaries (glossary, source, target, n_terms)",
+)
+UPDATES = (_TO_VERSION_1, _TO_VERSION_2, _TO_VERSION_3)
 """Statements that turn a file of each version into one of the next. A new file has version 0."""
 VERSION = len(UPDATES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlossarySummary:
+    """A glossary without its terms.
+
+    Attributes:
+        id: cannot be guessed.
+        name: chosen by the client.
+        created: time in UTC, ISO 8601.
+        n_terms: number of terms of each direction.
+    """
+
+    id: str
+    name: str
+    created: str
+    n_terms: Mapping[Pair, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +101,12 @@ class StoredGlossary:
     name: str
     created: str
     dictionaries: Mapping[Pair, Terms]
+
+    @property
+    def summary(self) -> GlossarySummary:
+        """The glossary without its terms."""
+        n_terms = {pair: len(terms) for pair, terms in self.dictionaries.items()}
+        return GlossarySummary(id=self.id, name=self.name, created=self.created, n_terms=n_terms)
 
 
 def folder_of(settings: Store) -> Path:
@@ -98,7 +127,7 @@ def check_store(settings: Store) -> None:
     if not settings.folder:
         return
     try:
-        Storage(settings).glossaries("")
+        Storage(settings).summaries("")
     except Refusal as refusal:
         reason = refusal.__cause__
         raise ConfigError(f"store.folder: {settings.folder} cannot be used: {reason}") from reason
@@ -142,10 +171,17 @@ class Storage:
             _write_dictionaries(connection, glossary)
         return glossary
 
-    def glossaries(self, owner: str) -> list[StoredGlossary]:
-        """All glossaries of an owner, oldest first."""
+    def summaries(self, owner: str) -> list[GlossarySummary]:
+        """All glossaries of an owner, oldest first; their terms, perhaps millions, are not read."""
         with self._open() as connection:
-            return _read(connection, "where owner = ? order by created, glossaries.rowid", owner)
+            rows = connection.execute(_SUMMARIES, (owner,)).fetchall()
+        found: dict[str, GlossarySummary] = {}
+        for id, name, created, source, target, number in rows:
+            n_terms = {**found[id].n_terms} if id in found else {}
+            if number is not None:  # else it has no dictionaries
+                n_terms[source, target] = number
+            found[id] = GlossarySummary(id=id, name=name, created=created, n_terms=n_terms)
+        return [*found.values()]
 
     def glossary(self, owner: str, id: str) -> StoredGlossary | None:
         """One glossary; None if the owner has no glossary with this id."""
@@ -236,16 +272,28 @@ class Storage:
             raise Refusal(503, sentence, code="no_store") from error
 
 
+_SUMMARIES = """
+select id, name, created, source, target, n_terms from glossaries
+left join dictionaries on glossary = id where owner = ?
+order by created, glossaries.rowid, dictionaries.rowid
+"""
 _ONE = "where owner = ? and id = ?"
 
 
 def _update_schema(connection: sqlite3.Connection) -> None:
     if _version(connection) == VERSION:
         return
+    # SQLite's own function for JSON is not in every build of it.
+    connection.create_function("number_of_terms", 1, lambda terms: len(json.loads(terms)))
     with connection:
         connection.execute("begin immediate")
-        # Another process may have updated it meanwhile.
-        for statement in chain.from_iterable(UPDATES[_version(connection) :]):
+        version = _version(connection)  # another process may have updated it meanwhile
+        if version > VERSION:
+            raise FormatError(
+                f"{FILE} has version {version}, of a newer heed; this one reads versions up to "
+                f"{VERSION}. Install the newer heed again, or name another folder."
+            )
+        for statement in chain.from_iterable(UPDATES[version:]):
             connection.execute(statement)
         connection.execute(f"pragma user_version = {VERSION}")
 
@@ -275,10 +323,10 @@ def _dictionaries(connection: sqlite3.Connection, id: str) -> dict[Pair, Terms]:
 def _write_dictionaries(connection: sqlite3.Connection, glossary: StoredGlossary) -> None:
     connection.execute("delete from dictionaries where glossary = ?", (glossary.id,))
     rows = [
-        (glossary.id, *pair, json.dumps(dict(terms)))
+        (glossary.id, *pair, json.dumps(dict(terms)), len(terms))
         for pair, terms in glossary.dictionaries.items()
     ]
-    connection.executemany("insert into dictionaries values (?, ?, ?, ?)", rows)
+    connection.executemany("insert into dictionaries values (?, ?, ?, ?, ?)", rows)
 
 
 def _require_room(connection: sqlite3.Connection, table: str, limit: int) -> None:
