@@ -1,5 +1,8 @@
 """The inside of a served model over HTTP: the numbers are those of a trace in Python."""
 
+import gc
+import time
+import weakref
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -14,6 +17,8 @@ from heed.serve.inside.traces import Traces
 from heed.serve.request import Direction
 from heed.serve.service import Service
 from heed.serve.settings import Inside, Limits, Listen
+from heed.serve.work import models as models_module
+from heed.serve.work.versions import Opened, open_version
 from heed.translate.translator import Translator, load
 
 SENTENCE = "Two dogs play in the snow."
@@ -183,3 +188,38 @@ def test_a_trace_ends_when_its_client_leaves(
         return partial(traces.make, texts, none, direction, options={}, is_batch=is_batch)
 
     assert n_steps_after_leaving(trace, en_de, monkeypatch) == 1
+
+
+def test_traces_and_searches_of_a_replaced_model_do_not_keep_it_in_memory(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[weakref.ref[Translator]] = []
+
+    def remembered(*arguments: Any) -> Opened:
+        opened = open_version(*arguments)
+        loaded.append(weakref.ref(opened.translator))
+        return opened
+
+    monkeypatch.setattr(models_module, "open_version", remembered)
+    folder = make_model(tmp_path / "en-de", "en", "de", seed=1)
+    other = make_model(tmp_path / "de-en", "de", "en", seed=2)
+    monkeypatch.setattr(models_module, "CHECK_S", 0.0)
+    client = serve(folder, other, listen=Listen(port=0))
+
+    def address_of(kind: str, asked: dict[str, str]) -> str:
+        id = client.post(f"/api/v1/{kind}", json=asked).json()["id"]
+        return f"/api/v1/{kind}/{id}/pieces"
+
+    back = {"text": SENTENCE, "source": "de", "target": "en"}
+    kept = [address_of(kind, back) for kind in ("trace", "search")]
+    outdated = [address_of(kind, ASKED) for kind in ("trace", "search")]
+    assert {client.get(each).status_code for each in kept + outdated} == {200}
+    make_model(tmp_path / "en-de", "en", "de", seed=9)
+    deadline = time.monotonic() + 30
+    while len(loaded) < 3 or loaded[1]() is not None:
+        client.post("/translate", json={"q": SENTENCE, "source": "en", "target": "de"})
+        gc.collect()
+        assert time.monotonic() < deadline
+    assert [client.get(each).status_code for each in outdated] == [404, 404]
+    assert [client.get(each).status_code for each in kept] == [200, 200]
+    assert client.get(address_of("trace", ASKED)).status_code == 200

@@ -17,7 +17,7 @@ from heed.serve.refusal import Refusal
 from heed.serve.work import models as models_module
 from heed.serve.work.guides import Guides
 from heed.serve.work.models import Models, read_models
-from heed.serve.work.versions import Opened, open_version, size_bytes, version_of
+from heed.serve.work.versions import Opened, files_state, open_version, size_bytes, version_of
 from heed.translate.glossary.glossary import Glossary
 
 
@@ -286,6 +286,121 @@ def test_a_model_that_cannot_be_read_is_refused_in_words(read: Read, folder: Pat
         await text_of(models, "en-de")
 
     asyncio.run(run())
+
+
+def damage(folder: Path) -> bytes:
+    """Change the last bytes of the weights; return the file as it was."""
+    weights = folder / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-8] + b"\xff" * 8)
+    return whole
+
+
+def test_a_damaged_model_is_read_once_until_a_file_changes(
+    read: Read, folder: Path, opened: list[str]
+) -> None:
+    clock = Clock()
+    models = read(folder, clock=clock)
+    whole = damage(folder)
+
+    async def run() -> None:
+        for _ in range(3):
+            with pytest.raises(Refusal, match="en-de cannot be read at the moment"):
+                await text_of(models, "en-de")
+        assert len(opened) == 1
+        (folder / "notes.txt").touch()  # no file of the model
+        clock.now += models_module.RETRY_S - 0.1
+        with pytest.raises(Refusal):
+            await text_of(models, "en-de")
+        assert len(opened) == 1
+        clock.now += 0.1
+        with pytest.raises(Refusal):
+            await text_of(models, "en-de")
+        assert len(opened) == 2
+        (folder / "model.safetensors").write_bytes(whole)
+        await text_of(models, "en-de")
+
+    asyncio.run(run())
+    assert len(opened) == 3
+
+
+def test_a_model_that_memory_had_no_room_for_is_tried_again(
+    read: Read, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    models = read(folder, clock=clock)
+
+    async def run() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(models_module, "open_version", Mock(side_effect=MemoryError))
+            with pytest.raises(Refusal):
+                await text_of(models, "en-de")
+        with pytest.raises(Refusal):
+            await text_of(models, "en-de")
+        clock.now += models_module.RETRY_S
+        await text_of(models, "en-de")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("first", ["manifest.json", "model.safetensors", "spm.model"])
+def test_a_new_version_that_is_copied_file_by_file_replaces_the_old_one(
+    read: Read,
+    folder: Path,
+    tmp_path: Path,
+    opened: list[str],
+    caplog: pytest.LogCaptureFixture,
+    first: str,
+) -> None:
+    models = read(folder)
+    new = Path(make_model(tmp_path / "new", "en", "de", seed=9))
+    files = sorted(new.iterdir(), key=lambda file: (file.name != first, file.name))
+
+    async def run() -> None:
+        old_text, new_text = await text_of(models, "en-de"), heed.load(new)(SENTENCES[0])
+        assert old_text != new_text
+        for file in files:
+            assert await text_of(models, "en-de") in (old_text, new_text)
+            shutil.copy(file, tmp_path / "half")
+            (tmp_path / "half").rename(folder / file.name)
+            for _ in range(2):
+                await replaced_once(models)
+        assert await text_of(models, "en-de") == new_text
+
+    asyncio.run(run())
+    assert len(opened) <= 1 + len(files)  # a state of the files is read once
+    assert len([each for each in caplog.records if "was rejected" in each.message]) <= 1
+
+
+def test_a_damaged_new_version_that_is_repaired_replaces_the_old_one(
+    read: Read, folder: Path
+) -> None:
+    models = read(folder)
+
+    async def run() -> None:
+        await text_of(models, "en-de")
+        make_model(folder, "en", "de", seed=9)
+        whole = damage(folder)
+        await replaced_once(models)
+        (folder / "model.safetensors").write_bytes(whole)  # of the same manifest and size
+        await replaced_once(models)
+        assert await text_of(models, "en-de") == heed.load(folder)(SENTENCES[0])
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("where", ["checkpoints/best", "checkpoints/step-000004"])
+def test_the_state_of_files_includes_checkpoints(folder: Path, where: str) -> None:
+    run = folder.parent / "run"
+    shutil.copytree(folder, run / where)
+    states = [files_state(path) for path in (run, run / "checkpoints", run / where)]
+    damage(run / where)
+    after = [files_state(path) for path in (run, run / "checkpoints", run / where)]
+    assert not any(one == other for one, other in zip(states, after, strict=True))
+    (run / "log.txt").touch()
+    assert [files_state(path) for path in (run, run / "checkpoints", run / where)] == after
+    shutil.rmtree(run)
+    assert files_state(run) == ()
 
 
 def test_languages_of_versions_are_compared(folder: Path, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from heed.serve.service import IsWanted, Service
 from heed.serve.work.deadline import require_wanted
 from heed.serve.work.directions import Route
 from heed.serve.work.translating import checked_options
-from heed.text.vocab import Vocab
 from heed.translate.translator import Translator
 
 if TYPE_CHECKING:
@@ -33,19 +32,23 @@ class Searched:
         id: its id for clients.
         text: the sentence.
         direction: its languages, as resolved by the server.
-        vocab: target vocabulary.
+        model: name of the model.
+        translator: the model, as it was loaded then.
         search: the record and its distributions.
     """
 
     id: str
     text: str
     direction: Direction
-    vocab: Vocab
+    model: str
+    translator: Translator
     search: "RecordedSearch"
 
 
 class Searches:
     """Records searches and keeps the latest ones. Call all methods in the event loop.
+
+    When a model has been loaded again, those of its old translator are dropped with it.
 
     Args:
         service: provides the models.
@@ -58,6 +61,7 @@ class Searches:
         self._shelf: Shelf[Searched] = Shelf(
             "search", "/api/v1/search", is_allowed=is_allowed, n_kept=n_kept
         )
+        service.models.on_loaded.append(self._drop_outdated)
 
     async def make(
         self,
@@ -111,13 +115,22 @@ class Searches:
                 id=new_id(),
                 text=text,
                 direction=replace(direction, source=route.source, target=route.target),
-                vocab=translator.tgt_vocab,
+                model=route.model,
+                translator=translator,
                 search=search,
             )
 
         found = await self._service.with_model(run, text, direction, given=prefix)
-        self._shelf.put(found.id, found)
+        self._keep(found)
         return found
+
+    def _keep(self, found: Searched) -> None:
+        self._shelf.put(found.id, found)
+        self._drop_outdated()  # the model may have been loaded again meanwhile
+
+    def _drop_outdated(self) -> None:
+        models = self._service.models
+        self._shelf.drop(lambda found: models.is_outdated(found.model, found.translator))
 
     def get(self, id: str) -> Searched:
         """An earlier search.

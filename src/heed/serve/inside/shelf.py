@@ -1,7 +1,9 @@
 """`Shelf`: the latest results made for clients, kept for requests that read their parts."""
 
 import secrets
+import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from heed.serve.refusal import Refusal
@@ -18,7 +20,7 @@ def new_id() -> str:
 
 
 class Shelf(Generic[Thing]):
-    """Keeps the latest results by their ids. Call all methods in the event loop.
+    """Keeps the latest results by their ids. All methods may be called from any thread.
 
     Args:
         what: word for a result in errors.
@@ -33,6 +35,7 @@ class Shelf(Generic[Thing]):
         self._n_kept = n_kept
         self._things: OrderedDict[str, Thing] = OrderedDict()
         self._sizes: dict[str, int] = {}
+        self._lock = threading.Lock()
 
     def put(self, id: str, thing: Thing, *, size_bytes: int = 0) -> None:
         """Keep a result; drop the least recently used ones if there are too many or too large ones.
@@ -42,11 +45,25 @@ class Shelf(Generic[Thing]):
             thing: the result; it is always kept.
             size_bytes: its memory.
         """
-        self._things[id] = thing
-        self._sizes[id] = size_bytes
-        while len(self._things) > self._n_kept or self._is_full():
-            oldest, _ = self._things.popitem(last=False)
-            del self._sizes[oldest]
+        with self._lock:
+            self._things[id] = thing
+            self._sizes[id] = size_bytes
+            while len(self._things) > self._n_kept or self._is_full():
+                self._drop(next(iter(self._things)))
+
+    def drop(self, is_outdated: Callable[[Thing], bool]) -> None:
+        """Drop results.
+
+        Args:
+            is_outdated: whether to drop a result.
+        """
+        with self._lock:
+            for id in [id for id, thing in self._things.items() if is_outdated(thing)]:
+                self._drop(id)
+
+    def _drop(self, id: str) -> None:
+        del self._things[id]
+        del self._sizes[id]
 
     def _is_full(self) -> bool:
         return len(self._things) > 1 and sum(self._sizes.values()) > MOST_BYTES
@@ -58,14 +75,15 @@ class Shelf(Generic[Thing]):
             Refusal: it is no longer kept, or inspection is not allowed here.
         """
         self.require_allowed()
-        if id not in self._things:
-            raise Refusal(
-                404,
-                f"This {self._what} is no longer kept; request it again with POST {self._path}.",
-                code=f"no_such_{self._what}",
-            )
-        self._things.move_to_end(id)
-        return self._things[id]
+        with self._lock:
+            if id in self._things:
+                self._things.move_to_end(id)
+                return self._things[id]
+        raise Refusal(
+            404,
+            f"This {self._what} is no longer kept; request it again with POST {self._path}.",
+            code=f"no_such_{self._what}",
+        )
 
     def require_allowed(self) -> None:
         """Refuse clients if inspection is not allowed.

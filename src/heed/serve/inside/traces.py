@@ -25,13 +25,15 @@ class Kept:
 
     Attributes:
         id: its id for clients.
-        translator: the model.
+        model: name of the model.
+        translator: the model, as it was loaded then.
         source_lang: code of the source language.
         target_lang: code of the target language.
         trace: of one sentence, or of several that were read as one batch.
     """
 
     id: str
+    model: str
     translator: Translator
     source_lang: str
     target_lang: str
@@ -75,6 +77,8 @@ class Kept:
 class Traces:
     """Makes traces and keeps the latest ones. Call all methods in the event loop.
 
+    When a model has been loaded again, those of its old translator are dropped with it.
+
     Args:
         service: provides the models.
         is_allowed: whether clients may inspect models.
@@ -86,6 +90,7 @@ class Traces:
         self._shelf: Shelf[Kept] = Shelf(
             "trace", "/api/v1/trace", is_allowed=is_allowed, n_kept=n_kept
         )
+        service.models.on_loaded.append(self._drop_outdated)
 
     async def make(
         self,
@@ -125,6 +130,7 @@ class Traces:
                 raise Refusal(501, str(error), code="extra_missing") from None
             return Kept(
                 id=new_id(),
+                model=route.model,
                 translator=translator,
                 source_lang=route.source,
                 target_lang=route.target,
@@ -135,7 +141,12 @@ class Traces:
             run, " ".join(texts), direction, given=" ".join(translations)
         )
         self._shelf.put(kept.id, kept, size_bytes=kept.trace.size_bytes)
+        self._drop_outdated()  # the model may have been loaded again meanwhile
         return kept
+
+    def _drop_outdated(self) -> None:
+        models = self._service.models
+        self._shelf.drop(lambda kept: models.is_outdated(kept.model, kept.translator))
 
     def get(self, id: str) -> Kept:
         """An earlier trace.

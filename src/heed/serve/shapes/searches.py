@@ -89,7 +89,7 @@ def _spelled(found: Searched) -> dict[str, Any]:
         "target": found.direction.target,
         "text": found.text,
         "translation": record.text,
-        "control_ids": list(found.vocab.control_ids),
+        "control_ids": list(found.translator.tgt_vocab.control_ids),
         **record.to_dict(),
     }
 
@@ -104,7 +104,7 @@ async def _step(service: Service, asked: Asked) -> Response:
 
 
 async def _pieces(service: Service, asked: Asked) -> list[str]:
-    vocab = searches_of(asked).get(asked.http.path_params["id"]).vocab
+    vocab = searches_of(asked).get(asked.http.path_params["id"]).translator.tgt_vocab
     first, count = asked.values["first"], asked.values["count"]
     end = vocab.size if count is None else min(vocab.size, first + count)
     return vocab.pieces(range(first, end))

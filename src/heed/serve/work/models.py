@@ -11,23 +11,47 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
-from heed.errors import HeedError
+from heed.errors import FormatError, HeedError
 from heed.serve.refusal import Refusal
 from heed.serve.work.directions import Route, read_routes
 from heed.serve.work.guides import NO_GUIDES, Guides, read_guides
-from heed.serve.work.versions import Opened, open_version, spelled, version_of
+from heed.serve.work.versions import Opened, files_state, open_version, spelled, version_of
 from heed.translate.translator import Translator
 
 CHECK_S = 1.0
 """Shortest time in seconds between two checks of a model's folder for a new version."""
 
+RETRY_S = 5.0
+"""Seconds after which a model that could not be read is tried again although no file changed."""
+
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Failed:
+    """A model that could not be read. It holds no exception, whose frames would hold the weights.
+
+    Attributes:
+        state: of its files, from before it was read.
+        reason: the message of the error.
+        version: of a model that is to replace another; "" if it has none.
+        until: time by the clock until which requests for it are refused.
+    """
+
+    state: object
+    reason: str
+    version: str = ""
+    until: float = 0.0
 
 
 class Models:
     """The models of a server. All methods may be called from any thread.
+
+    Attributes:
+        on_loaded: functions to call whenever a model has been loaded, in the thread that loads.
 
     Args:
         folders: maps a name to a folder.
@@ -49,6 +73,7 @@ class Models:
     ) -> None:
         self.routes = tuple(routes)
         self.folders = dict(folders)
+        self.on_loaded: list[Callable[[], None]] = []
         self._memory_bytes = memory_bytes
         self._guides = dict(guides or {})
         self._clock = clock
@@ -56,7 +81,7 @@ class Models:
         self._n_users: Counter[str] = Counter()
         self._opening: dict[str, Future[Opened]] = {}
         self._checked: dict[str, float] = {}
-        self._refused: dict[str, str] = {}
+        self._failed: dict[str, _Failed] = {}
         self._lock = threading.Lock()
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="heed-models")
 
@@ -75,6 +100,11 @@ class Models:
     def is_open(self, name: str) -> bool:
         """Whether a model is in memory."""
         return name in self._open
+
+    def is_outdated(self, name: str, translator: Translator) -> bool:
+        """Whether a model has been loaded again since this translator of it was."""
+        opened = self._open.get(name)
+        return opened is not None and opened.translator is not translator
 
     def refresh(self) -> None:
         """Check the folders of loaded models now; changed models are loaded again."""
@@ -129,19 +159,37 @@ class Models:
 
     def _read(self, name: str) -> Opened:
         try:
-            opened = self._open_version(name)
-        except Exception as error:
-            log.error("the model %s cannot be read: %s", name, error)
-            raise
-        else:
-            with self._lock:
-                self._open[name] = opened
-                self._checked[name] = self._clock()
-                self._make_room(newest=name)
-            return opened
+            failed, state = self._failed.get(name), self._state(name)
+            if failed and failed.state == state and self._clock() < failed.until:
+                raise FormatError(failed.reason)
+            opened = self._read_now(name, state)
         finally:
             with self._lock:
                 del self._opening[name]
+        return opened
+
+    def _read_now(self, name: str, state: object) -> Opened:
+        try:
+            opened = self._open_version(name)
+        except Exception as error:
+            log.error("the model %s cannot be read: %s", name, error)
+            until = self._clock() + RETRY_S
+            self._failed[name] = _Failed(state=state, reason=str(error), until=until)
+            raise
+        self._failed.pop(name, None)
+        with self._lock:
+            self._open[name] = opened
+            self._checked[name] = self._clock()
+            self._make_room(newest=name)
+        self._tell()
+        return opened
+
+    def _tell(self) -> None:
+        for drop_outdated in self.on_loaded:
+            drop_outdated()
+
+    def _state(self, name: str) -> object:
+        return files_state(self.folders[name], self._guides.get(name, NO_GUIDES))
 
     def _open_version(self, name: str) -> Opened:
         """Load a model, which must have the directions that the server announced at its start."""
@@ -170,21 +218,25 @@ class Models:
 
     def _replace_if_changed(self, name: str) -> None:
         """Load a changed model; the old one is used until the new one is complete."""
-        version = ""
+        version, failed, state = "", self._failed.get(name), self._state(name)
         try:
             old = self._open.get(name)
             version = version_of(self.folders[name], self._guides.get(name, NO_GUIDES))
-            if old is None or version in (old.version, self._refused.get(name)):
+            is_known = failed is not None and (failed.version, failed.state) == (version, state)
+            if old is None or version == old.version or is_known:
                 return
             opened = self._open_version(name)
         except Exception as error:  # also MemoryError: there are two versions in memory
-            if self._refused.get(name) != version:
+            # Files that are copied one by one change again and again, with the same manifest.
+            if failed is None or failed.version != version:
                 log.error("the new version of the model %s was rejected: %s", name, error)
-            self._refused[name] = version
+            self._failed[name] = _Failed(state=state, reason=str(error), version=version)
             return
+        self._failed.pop(name, None)
         with self._lock:
             if name in self._open:
                 self._open[name] = opened
+        self._tell()
         log.info("the model %s was replaced by its new version", name)
 
 

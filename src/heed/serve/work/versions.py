@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from heed.bundle.find import INT8, WEIGHTS, find_model_folder
+from heed.bundle.find import AVERAGE, CHECKPOINTS, INT8, MODEL_FILES, WEIGHTS, find_model_folder
 from heed.disk.files import read_bytes
-from heed.disk.folders import MANIFEST, MAX_MANIFEST_BYTES, read_manifest
+from heed.disk.folders import MANIFEST, MAX_MANIFEST_BYTES, PENDING, read_manifest
 from heed.errors import ConfigError, FormatError
 from heed.serve.work.guides import NO_GUIDES, GuideFile, Guides
 from heed.text.languages import known_directions
@@ -19,6 +19,8 @@ from heed.translate.translator import Translator, load
 _ATTEMPTS = 3
 _MOST_REMARKS = 5
 """Most remarks about a glossary in the log."""
+
+_NAMES = frozenset({MANIFEST, AVERAGE, *MODEL_FILES})
 
 Terms = Mapping[tuple[str, str], Glossary]
 """The glossary of each direction, by source and target code."""
@@ -100,6 +102,39 @@ def version_of(folder: Path, guides: Guides = NO_GUIDES) -> str:
     manifest = read_bytes(find_model_folder(folder) / MANIFEST, max_bytes=MAX_MANIFEST_BYTES)
     state = guides.state.encode(errors="surrogateescape")
     return hashlib.sha256(manifest + state).hexdigest()
+
+
+def files_state(folder: Path, guides: Guides = NO_GUIDES) -> tuple[object, ...]:
+    """A value that differs after every change of a file that a model is read from.
+
+    It is fast, and never raises an error. `version_of` differs only after changes of the manifest.
+
+    Args:
+        folder: of a model or a run.
+        guides: files that guide the model.
+    """
+    run = folder.parent if folder.name == CHECKPOINTS else folder
+    # Not the logs of a run, which change all the time.
+    files = [file for file in _entries(folder) if file.name.removesuffix(PENDING) in _NAMES]
+    files += [file for step in _entries(run / CHECKPOINTS) for file in _entries(step)]
+    guiding = [Path(file.path) for file in (*guides.memory, *guides.glossaries)]
+    return tuple((path, _file_state(path)) for path in (*files, *guiding))
+
+
+def _entries(folder: Path) -> list[Path]:
+    """The paths in a folder; none if it is not there, or a file."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _file_state(path: Path) -> object:
+    try:
+        found = path.stat()
+    except OSError as error:
+        return error.errno
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def open_version(folder: Path, name: str, guides: Guides = NO_GUIDES) -> Opened:
