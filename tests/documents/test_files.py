@@ -19,10 +19,14 @@ SAMPLES = {
     ".markdown": "- a\n",
     ".srt": "1\n0 --> 1\na\n",
     ".vtt": "WEBVTT\n\n0 --> 1\na\n",
+    ".json": '{"a": "b \\"c\\"", "d": [1, "e"]}',
+    ".properties": "# a\nb = c\nd : e \\t f\n",
+    ".strings": '/* a */\n"b" = "c";\n',
     ".po": 'msgid "a"\nmsgstr "b"\n',
     ".xlf": "<xliff><trans-unit><source>a</source><target>b</target></trans-unit></xliff>",
     ".xliff": "<xliff><unit><segment><source/><target>b</target></segment></unit></xliff>",
     ".sdlxliff": "<xliff><trans-unit><source>a</source><target>b</target></trans-unit></xliff>",
+    ".arb": '{"@@locale": "x", "a": "b {c}", "@a": {"d": "e"}}',
     ".mqxliff": "<xliff><trans-unit><source>a</source><target>b</target></trans-unit></xliff>",
 }
 FILLED = (".po", ".xlf", ".xliff", ".sdlxliff", ".mqxliff")

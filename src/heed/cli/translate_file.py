@@ -28,6 +28,7 @@ EXAMPLES = """
 heed translate-file page.html page.de.html -m run/
 heed translate-file film.srt film.de.srt -m run/ -b 5
 heed translate-file notes.md notes.de.md -m run/ --glossary terms.tsv
+heed translate-file app_en.arb app_de.arb -m run/
 """
 
 option = options("Options")

@@ -123,6 +123,8 @@ def _declared(ending: str, data: bytes) -> str:
         match = _META.search(data[:_SCANNED_BYTES])
         # A file in which this declaration is readable as ASCII cannot be UTF-16.
         found = match[1].decode() if match and not match[1].lower().startswith(b"utf-16") else ""
+    if ending == "properties":  # Java's encoding, unless the file is in UTF-8
+        found = "latin-1"
     if ending == "po":
         found = charset_of(data)
     codec = codec_of(found)

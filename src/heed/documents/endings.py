@@ -10,11 +10,15 @@ TEXT_ENDINGS = (
     "markdown",
     "srt",
     "vtt",
+    "json",
+    "properties",
+    "strings",
     "po",
     "xlf",
     "xliff",
     "sdlxliff",
     "mqxliff",
+    "arb",
 )
 ARCHIVE_ENDINGS = ("docx", "pptx", "odt", "odp", "ods", "epub")
 

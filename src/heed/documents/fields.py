@@ -71,7 +71,10 @@ def _format(
     return Format(field, re.compile(in_turn), numbered, quotes_twice)
 
 
-_PLAIN = Format()
+PLAIN = Format()
+"""The format of a text that declares none."""
+IN_DOLLARS = _format(r"\$[\w@]+\$", _NEVER)
+"""The format of a browser's extensions: `$NAME$`."""
 _LIKE_C = _format(_C, r"%(?![%(]|m\Z|\d+(?:\$|\Z)|<(?!PRI))", _with_dollar)
 _NUMBERED = Format(numbered=_with_dollar)
 _PLACES = _format(r"%L?(?:\d{1,2}|n)", _NEVER)
@@ -116,7 +119,7 @@ def format_of(flags: str) -> Format:
         flags: its flags, such as `fuzzy, c-format`.
     """
     names = (flag.strip().removesuffix("-format") for flag in flags.split(","))
-    return next((_FORMATS[name] for name in names if name in _FORMATS), _PLAIN)
+    return next((_FORMATS[name] for name in names if name in _FORMATS), PLAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,8 @@ class Masked:
 
     def restored(self, text: str) -> str:
         """A translation of the text, with the fields for its marks."""
+        if not self.fields:
+            return text
         order = [int(number) for number in _MARK.findall(text)]
         turn = [n for n in order if self.format.in_turn.match(self.fields[n])]
         written = dict(enumerate(self.fields))

@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from heed.documents.android import is_resources, split_resources
 from heed.documents.archives import ARCHIVE_FORMATS, open_archive
 from heed.documents.assembly import Content
 from heed.documents.encoding import Encoding, read
 from heed.documents.endings import SUPPORTED_FORMATS
 from heed.documents.gettext import split_po
+from heed.documents.json_strings import split_arb, split_json
 from heed.documents.markdown import split_markdown
 from heed.documents.markup import parse_markup
 from heed.documents.passages import split_passage
+from heed.documents.properties import split_properties, split_strings
 from heed.documents.segment import OnRead, Segment, ignore
 from heed.documents.subtitles import split_srt, split_vtt
 from heed.documents.xliff import split_xliff
@@ -28,11 +31,16 @@ TEXT_FORMATS: dict[str, Callable[[str], Content]] = {
     "html": parse_markup,
     "htm": parse_markup,
     "xhtml": parse_markup,
-    "xml": lambda text: parse_markup(text, kind="xml"),
+    "xml": lambda text: (
+        split_resources(text) if is_resources(text) else parse_markup(text, kind="xml")
+    ),
     "md": split_markdown,
     "markdown": split_markdown,
     "srt": split_srt,
     "vtt": split_vtt,
+    "json": split_json,
+    "properties": split_properties,
+    "strings": split_strings,
 }
 BILINGUAL_FORMATS: dict[str, Callable[[str, str], Content]] = {
     "po": split_po,
@@ -40,8 +48,9 @@ BILINGUAL_FORMATS: dict[str, Callable[[str, str], Content]] = {
     "xliff": split_xliff,
     "sdlxliff": split_xliff,
     "mqxliff": split_xliff,
+    "arb": split_arb,
 }
-"""Formats that hold both languages, and may say which."""
+"""Formats that say into which language they are translated."""
 
 
 class Document(Protocol):

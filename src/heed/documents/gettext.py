@@ -1,68 +1,24 @@
 """Catalogs of gettext (.po): missing translations are filled in, everything else is kept.
 
-Fields such as `%s`, `%1$d` and `{name}` are not given to the model (`fields.py`); alignment decides
-their place. A message with a plural gets as many forms as the header declares; only the form for 1
-is translated from the singular (`plural_forms.py`).
+A message with a plural gets as many forms as the header declares; only the form for 1 is translated
+from the singular (`plural_forms.py`).
 New translations are not marked as fuzzy; users who want them reviewed can add the mark.
 
 Source: the GNU gettext manual, section 3 (the format of PO files).
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 
 from heed.data.po import ESCAPED, Entry, entries, require_language
 from heed.documents.assembly import Assembly
-from heed.documents.fields import MARK, Format, Masked, format_of, has_same_fields, mask
-from heed.documents.flow import flow
-from heed.documents.markup import Markup
-from heed.documents.passages import parts_of
+from heed.documents.fields import Format, format_of, has_same_fields
+from heed.documents.message import Message
 from heed.documents.plural_forms import PluralForms, read_plural_forms
-from heed.documents.segment import Segment
-from heed.documents.structure import Rules, structure
-from heed.documents.tags import Token, read_tokens
-from heed.translate.result import Translation
 
 _CHARSET = re.compile(r'^("Content-Type:[^"\n]*\bcharset=)(?!utf-?8\b)[\w.:-]+', re.M | re.I)
 _PLURAL_FORMS = re.compile(r'"Plural-Forms:[^"\n]*"', re.I)
 _WRITTEN = {"\\": "\\\\", '"': '\\"'} | {sign: f"\\{letter}" for letter, sign in ESCAPED.items()}
-_RULES = Rules(
-    is_xml=False,
-    ignored=frozenset(),
-    splitting=frozenset(),
-    joining=frozenset(),
-    has_outline=False,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Message:
-    """The translation of a message as lines of the catalog.
-
-    Attributes:
-        markup: its text, with marks for its fields.
-        masked: the fields.
-        keyword: the keyword before the translation.
-        line_end: the line break of the catalog.
-    """
-
-    markup: Markup
-    masked: Masked
-    keyword: str
-    line_end: str
-
-    @property
-    def segments(self) -> list[Segment]:
-        return self.markup.segments
-
-    def join(self, translations: Sequence[Translation]) -> str:
-        text = self.masked.restored(self.markup.join(translations))
-        lines = text.splitlines(keepends=True) if "\n" in text[:-1] else [text]
-        quoted = [_quoted(line) for line in lines]
-        if len(quoted) > 1:
-            quoted = ['""', *quoted]
-        return f"{self.keyword} {self.line_end.join(quoted)}"
 
 
 def split_po(text: str, target_lang: str = "") -> Assembly:
@@ -145,34 +101,17 @@ def _source_of(entry: Entry, number: int, count: int, forms: PluralForms, format
     return singular if is_general else plural
 
 
-def _message(text: str, format: Format, keyword: str, line_end: str) -> _Message:
-    masked = mask(text, format)
-    tokens: list[Token] = []
-    for token in read_tokens(masked.text, is_xml=False):
-        tokens += _fields(token) if token.kind == "text" else [token]
-    segments, parts = flow(
-        structure(masked.text, tokens, _RULES),
-        is_html=False,
-        split=lambda text: parts_of(text, "1"),
-        escape=str,
-    )
-    return _Message(Markup(segments, parts), masked, keyword, line_end)
+def _message(text: str, format: Format, keyword: str, line_end: str) -> Message:
+    return Message.of(text, format, partial(_lines, keyword=keyword, line_end=line_end))
 
 
-def _fields(token: Token) -> list[Token]:
-    """Split a text, as written, into its fields and the rest."""
-    tokens = []
-    start = 0
-    for match in MARK.finditer(token.raw):
-        tokens.append(_text(token, start, match.start()))
-        tokens.append(Token("kept", match[0], token.start + match.start(), "field"))
-        start = match.end()
-    return [part for part in (*tokens, _text(token, start, len(token.raw))) if part.raw]
-
-
-def _text(token: Token, start: int, end: int) -> Token:
-    raw = token.raw[start:end]
-    return Token("text", raw, token.start + start, text=raw)
+def _lines(text: str, *, keyword: str, line_end: str) -> str:
+    """A translation as lines of the catalog."""
+    lines = text.splitlines(keepends=True) if "\n" in text[:-1] else [text]
+    quoted = [_quoted(line) for line in lines]
+    if len(quoted) > 1:
+        quoted = ['""', *quoted]
+    return f"{keyword} {line_end.join(quoted)}"
 
 
 def _quoted(text: str) -> str:

@@ -1,0 +1,93 @@
+"""A text of a program: tags and fields move with the words, line breaks separate texts.
+
+Fields such as `%s`, `%1$d` and `{name}` are not given to the model (`fields.py`); alignment decides
+their place.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from html import unescape
+
+from heed.documents.fields import MARK, Format, Masked, mask
+from heed.documents.flow import flow
+from heed.documents.markup import Markup, escape
+from heed.documents.passages import parts_of
+from heed.documents.segment import Segment
+from heed.documents.structure import Rules, structure
+from heed.documents.tags import Token, read_tokens
+from heed.translate.result import Translation
+
+_ENTITY = re.compile(r"&(?:[A-Za-z]\w*|#\w+);")
+_RULES = Rules(
+    is_xml=False,
+    ignored=frozenset(),
+    splitting=frozenset(),
+    joining=frozenset(),
+    has_outline=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A text, and how its translation is written in its file.
+
+    Attributes:
+        markup: the text, split, with marks for its fields.
+        masked: the fields.
+        text: the text as read.
+        raw: the text as written; None if an unchanged text is to be written anew.
+        write: writes a translation as the file needs it.
+    """
+
+    markup: Markup
+    masked: Masked
+    text: str
+    raw: str | None
+    write: Callable[[str], str]
+
+    @classmethod
+    def of(
+        cls, text: str, format: Format, write: Callable[[str], str], raw: str | None = None
+    ) -> "Message":
+        """A text, split."""
+        masked = mask(text, format)
+        # In a text without entities, `&` and `<` stand for themselves.
+        is_html = any(unescape(found) != found for found in _ENTITY.findall(masked.text))
+        tokens = [
+            part
+            for token in read_tokens(masked.text, is_xml=False)
+            for part in (_fields(token, is_html=is_html) if token.kind == "text" else [token])
+        ]
+        segments, parts = flow(
+            structure(masked.text, tokens, _RULES),
+            is_html=False,
+            split=lambda text: parts_of(text, "1"),
+            escape=escape if is_html else str,
+        )
+        return cls(Markup(segments, parts), masked, text, raw, write)
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The segments to translate, in order."""
+        return self.markup.segments
+
+    def join(self, translations: Sequence[Translation]) -> str:
+        """The text with each segment replaced by its translation, as written in the file."""
+        text = self.masked.restored(self.markup.join(translations))
+        return self.write(text) if self.raw is None or text != self.text else self.raw
+
+
+def _fields(token: Token, *, is_html: bool) -> Iterator[Token]:
+    """Split a text, as written, into its fields and the rest."""
+    start = 0
+    for match in MARK.finditer(token.raw):
+        yield from _text(token, start, match.start(), is_html=is_html)
+        yield Token("kept", match[0], token.start + match.start(), "field")
+        start = match.end()
+    yield from _text(token, start, len(token.raw), is_html=is_html)
+
+
+def _text(token: Token, start: int, end: int, *, is_html: bool) -> Iterator[Token]:
+    if raw := token.raw[start:end]:
+        yield Token("text", raw, token.start + start, text=unescape(raw) if is_html else raw)
