@@ -11,13 +11,7 @@ from heed.text.protected import Span, find_spans
 from heed.text.segment import split_sentences
 from heed.translate.result import Translation
 
-RULES = Rules(
-    is_xml=False,
-    ignored=frozenset(),
-    splitting=frozenset(),
-    joining=frozenset(),
-    has_outline=False,
-)
+RULES = Rules(is_xml=False)
 
 
 def parts_of(source: str) -> tuple[list[tuple[str, bool]], list[str]]:

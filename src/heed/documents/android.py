@@ -36,8 +36,6 @@ _RULES = Rules(
     is_xml=True,
     ignored=frozenset(("xliff:g",)),
     splitting=frozenset(("resources", "string", "string-array", "plurals", "item")),
-    joining=frozenset(),
-    has_outline=False,
 )
 
 

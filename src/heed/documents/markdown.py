@@ -66,13 +66,7 @@ _ATTRIBUTE_LINE = re.compile(r"\{:[^{}]*+\}\s*\Z")
 _CELL = re.compile(r"((?<!\\)\|)")
 _INDENT = 4
 _FORMULA_ENDS = ("$$", "\\]", "\\\\]", "\\end{")
-_RULES = Rules(
-    is_xml=False,
-    ignored=frozenset(),
-    splitting=frozenset(),
-    joining=frozenset(),
-    has_outline=False,
-)
+_RULES = Rules(is_xml=False)
 
 
 @dataclass(slots=True)

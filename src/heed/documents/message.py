@@ -19,13 +19,7 @@ from heed.documents.tags import Token, read_tokens
 from heed.translate.result import Translation
 
 _ENTITY = re.compile(r"&(?:[A-Za-z]\w*|#\w+);")
-_RULES = Rules(
-    is_xml=False,
-    ignored=frozenset(),
-    splitting=frozenset(),
-    joining=frozenset(),
-    has_outline=False,
-)
+_RULES = Rules(is_xml=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,13 +49,7 @@ _DELETED = frozenset(("del", "moveFrom"))  # tracked changes, too; no reader rea
 _NOTES = frozenset(("footnoteReference", "endnoteReference", "commentReference"))
 _DROPPED = frozenset(("proofErr", "lastRenderedPageBreak", "softHyphen"))
 _HYPHEN = "noBreakHyphen"
-_RULES = Rules(
-    is_xml=False,
-    ignored=frozenset(),
-    splitting=frozenset(),
-    joining=frozenset(),
-    has_outline=False,
-)
+_RULES = Rules(is_xml=False)
 
 
 @dataclass(frozen=True, slots=True)

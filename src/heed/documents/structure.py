@@ -61,10 +61,10 @@ class Rules:
     """
 
     is_xml: bool
-    ignored: frozenset[str]
-    splitting: frozenset[str]
-    joining: frozenset[str]
-    has_outline: bool
+    ignored: frozenset[str] = frozenset()
+    splitting: frozenset[str] = frozenset()
+    joining: frozenset[str] = frozenset()
+    has_outline: bool = False
 
 
 @dataclass(slots=True)

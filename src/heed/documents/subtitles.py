@@ -29,13 +29,7 @@ _POSITION = re.compile(r"(?:\{\\[^}]*\})+")
 _MARK = re.compile(r"<\d[\d:.]*>|\{\\[^{}]*\}")
 _TAG = re.compile(r"<[^<>]*>")
 _KEPT_BLOCKS = ("NOTE", "STYLE", "REGION")
-_RULES = Rules(
-    is_xml=False,
-    ignored=frozenset(),
-    splitting=frozenset(),
-    joining=frozenset(),
-    has_outline=False,
-)
+_RULES = Rules(is_xml=False)
 
 
 def split_srt(text: str) -> Assembly:

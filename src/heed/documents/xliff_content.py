@@ -18,13 +18,7 @@ _CDATA = re.compile(r"<!\[CDATA\[(.+)]]>", re.S)
 _FIRST, _SECOND = frozenset(("bpt", "bx", "sc")), frozenset(("ept", "ex", "ec"))
 """Codes that begin and end what a pair of tags encloses."""
 
-_RULES = Rules(
-    is_xml=True,
-    ignored=frozenset(),
-    splitting=frozenset(),
-    joining=frozenset(),
-    has_outline=False,
-)
+_RULES = Rules(is_xml=True)
 
 
 def content_markup(
