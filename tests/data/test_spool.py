@@ -9,7 +9,7 @@ from heed.data.readers import Pair
 from heed.data.split import DEV, TRAIN
 from heed.data.spool import Spool, read_pairs, write_pairs
 from heed.disk.files import crc32
-from heed.errors import DataError, FormatError
+from heed.errors import FormatError
 
 PAIRS = [Pair(f"s{n}", f"t{n}", n, "a file", "en", "de") for n in range(100)]
 
@@ -49,7 +49,7 @@ def test_a_changed_file_of_pairs_is_refused_in_words(tmp_path: Path) -> None:
             FormatError, match="pairs line 3 must have six columns, the third a number"
         ):
             list(read_pairs(path))
-    with pytest.raises(DataError, match="does not exist"):
+    with pytest.raises(FormatError, match="pears is missing or not a file. Remove"):
         list(read_pairs(tmp_path / "pears"))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from heed.data.corpus import Corpus, TextConfig
 from heed.data.fingerprint import file_facts, require_same, spelled_settings
 from heed.data.lines import read_lines
-from heed.data.prepared import DEV_STORE, REPORT_FILE, TRAIN_FILE, Prepared, read_report
+from heed.data.prepared import DEV_STORE, REPORT_FILE, TRAIN_FILE, Prepared, read_report, remedied
 from heed.data.progress import Report, phase, silent
 from heed.data.split import LARGEST_KNOT, sentence_key
 from heed.data.store import Store
@@ -101,7 +101,8 @@ def open_labeled(directory: Path) -> Prepared:
         FormatError: `directory` is damaged.
     """
     report = read_report(directory)
-    vocab, _ = read_vocabs(directory, is_joint=True)
+    with remedied(directory):
+        vocab, _ = read_vocabs(directory, is_joint=True)
     return Prepared(
         src_vocab=vocab,
         tgt_vocab=vocab,

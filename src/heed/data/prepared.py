@@ -3,6 +3,8 @@
 `prepare.py`, `running_text.py` and `labeled.py` make it.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -106,11 +108,12 @@ def open_prepared(corpus: Corpus, directory: Path | str) -> Prepared:
     """
     directory = Path(directory)
     report = read_report(directory)
-    src_vocab, tgt_vocab = read_vocabs(directory, is_joint=report["vocabulary"]["joint"])
     words = directory / WORDS_FILE
-    # A report of heed 0.1 does not have this entry.
-    if report.get("words", words.exists()):
-        src_vocab.known_words = KnownWords.from_bytes(read_bytes(words), words)
+    with remedied(directory):
+        src_vocab, tgt_vocab = read_vocabs(directory, is_joint=report["vocabulary"]["joint"])
+        # A report of heed 0.1 does not have this entry.
+        if report.get("words", words.exists()):
+            src_vocab.known_words = KnownWords.from_bytes(read_bytes(words), words)
     source_langs = {part.source_lang for part in corpus.train}
     target_langs = {part.target_lang for part in corpus.train}
     data = Prepared(
@@ -128,6 +131,19 @@ def open_prepared(corpus: Corpus, directory: Path | str) -> Prepared:
     return data.learns(data.learned)
 
 
+@contextmanager
+def remedied(directory: Path) -> Iterator[None]:
+    """Add to an error about a file of a prepared folder what to do.
+
+    Raises:
+        FormatError: instead of the one that ended the block.
+    """
+    try:
+        yield
+    except FormatError as error:
+        raise FormatError(f"{error} Remove {directory} to prepare the corpus again.") from error
+
+
 def read_report(directory: Path) -> dict[str, Any]:
     """The report of a prepared folder.
 
@@ -135,16 +151,16 @@ def read_report(directory: Path) -> dict[str, Any]:
         FormatError: it is missing or damaged.
     """
     path = directory / REPORT_FILE
-    report = parse_json(read_bytes(path), path)
-    for key, kind in _REPORT_KEYS.items():
-        value: Any = report
-        for name in key.split("."):
-            value = value.get(name) if isinstance(value, dict) else None
-        if type(value) is not kind:
-            raise FormatError(
-                f"{path} is damaged: {key} must be {kind.__name__}, but is {value!r}. "
-                f"Remove {directory} to prepare the corpus again."
-            )
+    with remedied(directory):
+        report = parse_json(read_bytes(path), path)
+        for key, kind in _REPORT_KEYS.items():
+            value: Any = report
+            for name in key.split("."):
+                value = value.get(name) if isinstance(value, dict) else None
+            if type(value) is not kind:
+                raise FormatError(
+                    f"{path} is damaged: {key} must be {kind.__name__}, but is {value!r}."
+                )
     return report
 
 
@@ -152,8 +168,7 @@ def read_held_out(directory: Path, name: str) -> list[Pair]:
     """The pairs of `DEV_FILE` or `TEST_FILE`, compared with the checksum in the report.
 
     Raises:
-        DataError: the file is missing.
-        FormatError: it was changed since it was written.
+        FormatError: the file is missing, or was changed since it was written.
     """
     has_report = (directory / REPORT_FILE).exists()
     sums = read_report(directory).get("checksums") if has_report else None

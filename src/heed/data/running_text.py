@@ -12,7 +12,7 @@ from typing import Any
 from heed.data.corpus import Corpus, TextConfig
 from heed.data.fingerprint import file_facts, require_same, spelled_settings
 from heed.data.lines import read_lines
-from heed.data.prepared import DEV_STORE, REPORT_FILE, TRAIN_FILE, Prepared, read_report
+from heed.data.prepared import DEV_STORE, REPORT_FILE, TRAIN_FILE, Prepared, read_report, remedied
 from heed.data.progress import Report, counted, phase, silent
 from heed.data.store import Store
 from heed.data.vocabularies import (
@@ -93,7 +93,8 @@ def open_text(directory: Path) -> Prepared:
         FormatError: `directory` is damaged.
     """
     report = read_report(directory)
-    vocab, _ = read_vocabs(directory, is_joint=True)
+    with remedied(directory):
+        vocab, _ = read_vocabs(directory, is_joint=True)
     return Prepared(
         src_vocab=vocab,
         tgt_vocab=vocab,

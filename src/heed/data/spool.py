@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.data.lines import read_lines, require_file
+from heed.data.lines import read_lines
 from heed.data.readers import Pair
 from heed.disk.files import atomic_writer, crc32
 from heed.errors import FormatError
@@ -56,11 +56,11 @@ def read_pairs(path: Path, checksum: str | None = None) -> Iterator[Pair]:
         checksum: its CRC-32 when it was written, eight hexadecimal digits; None = unknown.
 
     Raises:
-        DataError: the file is missing.
-        FormatError: it was changed.
+        FormatError: the file is missing, or was changed.
     """
-    require_file(path)
     remedy = f"Remove {path.parent} to prepare the corpus again."
+    if not path.is_file():
+        raise FormatError(f"{path} is missing or not a file. {remedy}")
     found = f"{crc32(path):08x}"
     if checksum is not None and found != checksum:
         raise FormatError(f"{path} was changed: its checksum is {found}, not {checksum}. {remedy}")

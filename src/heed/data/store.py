@@ -156,12 +156,15 @@ class Store:
 
 def _checked_facts(path: Path) -> _Facts:
     """The second half of the header, once the first half and the whole file have been checked."""
+    if not path.is_file():
+        raise FormatError(f"{path} is missing or not a file. {_REMEDY}")
     try:
         with open(path, "rb") as file:
             magic, version, checksum = _START.unpack(_exactly(file.read(_START.size), _START.size))
             if magic != _MAGIC:
                 raise FormatError(
-                    f"{path} must be a heed store of ids, but does not start with its signature."
+                    f"{path} must be a heed store of ids, but does not start with its signature. "
+                    f"{_REMEDY}"
                 )
             if version != _VERSION:
                 raise FormatError(

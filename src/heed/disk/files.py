@@ -361,8 +361,7 @@ def lock(directory: str | os.PathLike[str]) -> Iterator[None]:
     """
     import fcntl
 
-    folder = Path(directory)
-    make_directory(folder)
+    make_directory(folder := Path(directory))
     with ExitStack() as stack:
         with as_run_error(folder):
             file = stack.enter_context(_open_own(folder / LOCK))
@@ -428,6 +427,7 @@ def _open_own(path: Path) -> IO[bytes]:
     """Open a file of a run folder to read and append; a symbolic link in its place is removed."""
     if path.is_symlink():
         path.unlink()
+    _require_file(path, path)
     no_follow = getattr(os, "O_NOFOLLOW", 0)
     return open(path, "ab+", opener=lambda name, flags: os.open(name, flags | no_follow, 0o666))
 

@@ -207,9 +207,9 @@ def finish_update(path: str | os.PathLike[str], names: Iterable[str] = ()) -> No
     """
     target = Path(path)
     listed = _listed(target)
-    with as_run_error(target):
-        for name in sorted({*listed, *names, MANIFEST}):
-            pending = target / f"{name}{PENDING}"
+    for name in sorted({*listed, *names, MANIFEST}):
+        pending = target / f"{name}{PENDING}"
+        with as_run_error(target / name):
             for written in (name, pending.name):
                 for temporary in target.glob(f"{written}{TEMPORARY}" + "[0-9a-f]" * 8):
                     temporary.unlink()

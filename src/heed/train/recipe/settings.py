@@ -13,7 +13,7 @@ from heed.bundle.find import step_folders
 from heed.config import to_toml
 from heed.data.prepared import Prepared
 from heed.disk.files import parse_json, read_bytes, to_json, write_atomically
-from heed.errors import RunError
+from heed.errors import ConfigError, FormatError, RunError
 from heed.text.vocab import SPECIAL_IDS
 from heed.train.recipe.asked import Asked, merge
 from heed.train.recipe.cost import Facts
@@ -58,7 +58,7 @@ def settle(
     """
     path = out / RECIPE_FILE
     if (known := _known(out)) is not None:
-        stored = asdict(load_recipe(known))
+        stored = asdict(_load_own(known))
         _require_unedited(out, stored)
         changed = {
             section: {
@@ -115,7 +115,7 @@ def _require_unedited(out: Path, stored: Mapping[str, Any]) -> None:
     """
     if not (out / RESOLVED_FILE).exists():  # the run is of heed 0.1
         return
-    before, now = _flat(asdict(load_recipe(out / RESOLVED_FILE))), _flat(stored)
+    before, now = _flat(asdict(_load_own(out / RESOLVED_FILE))), _flat(stored)
     for key in sorted({*before, *now}):
         if not _may_change(key) and before.get(key) != now.get(key):
             was = before.get(key)
@@ -135,7 +135,7 @@ def require_same_asked(out: Path, asked: Asked) -> None:
     path = out / ASKED_FILE
     # Before there is a recipe, nothing has been learned, so settings may still change.
     if path.exists() and _known(out) is not None:
-        before = parse_json(read_bytes(path), path)
+        before = _asked_before(path)
         then, today = _flat(before), _flat(asked.values)
         for key in sorted({*then, *today}):
             was, now = then.get(key), today.get(key)
@@ -145,6 +145,34 @@ def require_same_asked(out: Path, asked: Asked) -> None:
                     f"sets {_spelled(now)}. Use the same settings to continue, or another --out."
                 )
     write_atomically(path, to_json(asked.values))
+
+
+def _load_own(path: Path) -> Recipe:
+    """The recipe in one of the two files that hold it.
+
+    Raises:
+        ConfigError: it is damaged; names the other one, if there is one.
+    """
+    other = path.with_name(RESOLVED_FILE if path.name == RECIPE_FILE else RECIPE_FILE)
+    try:
+        return load_recipe(path)
+    except ConfigError as error:
+        if not other.is_file():
+            raise
+        gap = "\n" if "\n" in str(error) else " "
+        raise ConfigError(
+            f"{error}{gap}Remove {path} to continue: {other} holds the settings of the run."
+        ) from error
+
+
+def _asked_before(path: Path) -> dict[str, Any]:
+    try:
+        return parse_json(read_bytes(path), path)
+    except FormatError as error:
+        raise FormatError(
+            f"{error} Remove it, and repeat the command with the settings that the run began with: "
+            f"they are in {path.with_name(RECIPE_FILE)}."
+        ) from error
 
 
 def _may_change(key: tuple[str, ...]) -> bool:

@@ -120,15 +120,26 @@ def run_training(
             notes += kept_limits(trainer, asked) + _slow_start(trainer, given_s)
             calls = before_step, before_end, at_end
             _train(trainer, recipe, data, out, notes, report, should_stop, *calls)
-        return Outcome(
-            is_finished=trainer.progress.is_finished,
-            was_finished=was_finished,
-            progress=trainer.progress,
-            validation=best_validation(out),
-            limits=reached_limits(trainer, given_s) if trainer.progress.is_finished else "",
-            further=how_to_go_on(trainer, asked, given_s),
-            usage=TASKS[recipe.task].usage.format(out=out),
-        )
+        return _outcome(trainer, was_finished, recipe, asked, out, given_s)
+
+
+def _outcome(
+    trainer: Trainer,
+    was_finished: bool,
+    recipe: Recipe,
+    asked: Asked,
+    out: Path,
+    given_s: float | None,
+) -> Outcome:
+    return Outcome(
+        is_finished=trainer.progress.is_finished,
+        was_finished=was_finished,
+        progress=trainer.progress,
+        validation=best_validation(out),
+        limits=reached_limits(trainer, given_s) if trainer.progress.is_finished else "",
+        further=how_to_go_on(trainer, asked, given_s),
+        usage=TASKS[recipe.task].usage.format(out=out),
+    )
 
 
 def _require_same_start(group: Group, asked: Asked, data: Prepared, out: Path) -> None:
