@@ -16,6 +16,7 @@ import pytest
 from tests.serve.program import QUESTION, Program, posted, read_all
 
 from heed.errors import ConfigError
+from heed.serve.access.keys import Keys
 from heed.serve.listening import check_certificate
 from heed.serve.settings import Listen
 
@@ -164,6 +165,82 @@ def test_an_endless_body_is_refused_and_cut_off(open_to: Connect) -> None:
             client.sendall(b"1000\r\n" + b"a" * 4096 + b"\r\n")
             sent += 4096
     assert sent > 100_000
+
+
+CHUNKED = (
+    b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n"
+)
+CHUNK = b"%x\r\n%s\r\n" % (len(QUESTION), QUESTION)
+
+
+@pytest.mark.parametrize(
+    ("beginning", "piece"),
+    [
+        (CHUNK + b"0\r\nX-Endless: ", b"a" * 1000),
+        (CHUNK + b"0\r\n", b"X-Many: a\r\n" * 100),
+        (b"1;extension=", b"a" * 1000),
+        (b"", b"0" * 1000),
+    ],
+    ids=["trailer", "trailers", "extension", "size"],
+)
+def test_bytes_of_a_body_in_chunks_that_never_become_body_are_refused(
+    open_to: Connect, program: Program, beginning: bytes, piece: bytes
+) -> None:
+    client = open_to()
+    client.sendall(CHUNKED + beginning)
+    program.ask("/health")  # the head was read
+    n_sent = 0
+    with suppress(OSError):
+        while n_sent < 2_000_000:
+            client.sendall(piece)
+            n_sent += len(piece)
+            time.sleep(0.001)
+    assert n_sent < 100_000
+    answer = read_all(client)
+    assert not answer or status(answer) == 431
+
+
+def test_a_body_in_chunks_may_have_trailers_and_extensions(open_to: Connect) -> None:
+    client = open_to()
+    chunk = b'%x;name="value"\r\n%s\r\n' % (len(QUESTION), QUESTION)
+    client.sendall(
+        CHUNKED + chunk + b"0\r\nX-Sum: 1\r\n\r\n" + posted(QUESTION, "Connection: close")
+    )
+    assert read_all(client).count(b"HTTP/1.1 200") == 2
+
+
+def test_many_requests_before_a_body_are_no_long_trailer(open_to: Connect) -> None:
+    client = open_to()
+    client.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 200 + posted(QUESTION)[:-1])
+    time.sleep(0.1)
+    client.sendall(posted(QUESTION)[-1:])
+    answers = b""
+    while answers.count(b"HTTP/1.1 200") < 201:
+        data = client.recv(65536)
+        assert data, answers[-300:]
+        answers += data
+
+
+def test_a_trailer_brings_no_key(en_de: str, tmp_path: Path) -> None:
+    keys = Keys(tmp_path / "keys.sqlite")
+    key = keys.add("anna").encode()
+    keys.close()
+    settings = ("--keys", "on", "--set", f"access.keys_file={keys.path}")
+    with Program("-m", en_de, *settings) as program:
+        line = b"Authorization: Bearer %s\r\n" % key
+        for head, trailer, expected in ((line, b"", 200), (b"", line, 403)):
+            sent = CHUNKED[:-2] + b"Connection: close\r\n" + head + b"\r\n" + CHUNK
+            with program.connect() as client:
+                client.sendall(sent + b"0\r\n" + trailer + b"\r\n")  # read at once
+                assert status(read_all(client)) == expected
+
+
+def test_http_1_0_does_not_know_interim_answers(open_to: Connect) -> None:
+    client = open_to()
+    lines = posted(QUESTION, "Expect: 100-continue").replace(b"HTTP/1.1", b"HTTP/1.0")
+    client.sendall(lines)
+    assert read_all(client).startswith(b"HTTP/1.1 200")
 
 
 def test_a_refused_body_that_ends_leaves_the_connection_usable(open_to: Connect) -> None:

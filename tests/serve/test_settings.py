@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from heed.errors import ConfigError
-from heed.serve.settings import Access, Listen, Log, Metrics, ServeSettings
+from heed.serve.settings import Access, Glossary, Listen, Log, Metrics, ServeSettings, Store
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -26,6 +26,8 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
         (lambda: Access(origins=("*",)), "access.origins must be addresses like .*'\\*'"),
         (lambda: Access(origins=("https://a.org/x",)), "access.origins must be addresses"),
         (lambda: Log(format="xml"), "log.format must be one of plain, json"),
+        (lambda: Store(folder="a\0b"), r"store\.folder must not contain the character NUL"),
+        (lambda: Glossary(files=("a", "\0")), r"glossary\.files must not contain .*NUL"),
         (lambda: Metrics(enabled="yes"), "metrics.enabled must be true or false"),
     ],
 )

@@ -90,6 +90,8 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._listen = listen
         self._head_size = 0
+        self._body_gap = 0
+        self._n_body_parts = 0
         self._n_requests = 0
         self._refused_with = 0
         self._is_last = False
@@ -142,18 +144,28 @@ class Connection(HttpToolsProtocol):
         """Parse received bytes."""
         if self._refused_with:
             return
-        n_before = self._n_requests
+        before = self._phase, self._n_requests, self._n_body_parts
         self._unset_keepalive_if_required()
         try:
             self._parse(memoryview(data))
         except HttpParserError as error:
             self.send_400_response(str(error))
-        is_all_of_head = self._phase is Phase.HEAD and self._n_requests == n_before
-        if is_all_of_head and not self._refused_with:
+        if self._phase is Phase.HEAD and self._n_requests == before[1]:
             # An endless header reaches no callback, so its bytes are counted here.
             self._head_size += len(data)
-            if self._head_size > 2 * self._listen.head_bytes:
-                self._refuse(431)
+        elif (self._phase, self._n_requests, self._n_body_parts) == before:
+            # Nor does an endless trailer, or extension of a chunk.
+            self._body_gap += len(data)
+        else:
+            self._body_gap = 0
+        if max(self._head_size, self._body_gap) > 2 * self._listen.head_bytes:
+            self._refuse_length()
+
+    def _refuse_length(self) -> None:
+        if self._phase is Phase.BODY and not self._is_answering:
+            self.transport.close()  # the response was sent before all of the body arrived
+        elif not self._refused_with:
+            self._refuse(431)
 
     def _parse(self, data: memoryview) -> None:
         """Parse bytes. The header Upgrade is ignored, as RFC 9110, section 7.8, allows.
@@ -194,6 +206,19 @@ class Connection(HttpToolsProtocol):
         self._head_size = 0
         self._enter(Phase.HEAD, self._listen.head_s)
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header. Trailers, which follow a body in chunks, are dropped.
+
+        RFC 9110, section 6.5.1: else a trailer could bring a key, or the address of a client.
+        """
+        if self._phase is Phase.HEAD:
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body."""
+        self._n_body_parts += 1
+        super().on_body(body)
+
     def on_headers_complete(self) -> None:
         """The head is complete; start the application."""
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
@@ -206,6 +231,8 @@ class Connection(HttpToolsProtocol):
             raise ValueError("An HTTP/1.1 request must have exactly one Host header.")
         if self._is_upgrade:
             return
+        if self.parser.get_http_version() == "1.0":
+            self.expect_100_continue = False  # RFC 9110, section 10.1.1
         self.scope["state"][WHEN_LEFT] = self.when_left
         super().on_headers_complete()
         self._enter(Phase.BODY, self._listen.body_s)

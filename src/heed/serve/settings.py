@@ -5,9 +5,9 @@ The command line overrides them (`cli/serve.py`).
 
 import re
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from ipaddress import ip_address, ip_network
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from heed.config import Range, check
 from heed.errors import ConfigError
@@ -39,6 +39,22 @@ def origin_in_ascii(origin: str) -> str:
         return origin
     name, *port = rest.split(":", 1)
     return scheme + sign + ":".join((host_in_ascii(name), *port))
+
+
+def _check(section: Any, name: str) -> None:
+    """Compare a section with its types and ranges; no text, such as a path, may contain NUL.
+
+    Raises:
+        ConfigError: names the setting that is wrong.
+    """
+    check(section, name)
+    for setting in fields(section):
+        value = getattr(section, setting.name)
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str) and "\0" in text:
+                raise ConfigError(
+                    f"{name}.{setting.name} must not contain the character NUL, but is {value!r}."
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +93,7 @@ class Listen:
     trusted_proxies: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check(self, "listen")
+        _check(self, "listen")
         if bool(self.certificate) != bool(self.key):
             missing = "key" if self.certificate else "certificate"
             raise ConfigError(
@@ -124,7 +140,7 @@ class Work:
     cache_mb: Annotated[int, Range(0, 1 << 20)] = 32
 
     def __post_init__(self) -> None:
-        check(self, "work")
+        _check(self, "work")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +167,7 @@ class Limits:
     memory_pairs: Annotated[int, Range(0, 1 << 20)] = 100
 
     def __post_init__(self) -> None:
-        check(self, "limits")
+        _check(self, "limits")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +182,7 @@ class Memory:
     files: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check(self, "memory")
+        _check(self, "memory")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +198,7 @@ class Glossary:
     files: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check(self, "glossary")
+        _check(self, "glossary")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +228,7 @@ class Store:
     file_s: Annotated[float, Range(1, 31_536_000)] = 1800.0
 
     def __post_init__(self) -> None:
-        check(self, "store")
+        _check(self, "store")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,7 +256,7 @@ class Access:
     hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check(self, "access")
+        _check(self, "access")
         for origin in self.origins:
             if not ORIGIN.fullmatch(origin):
                 raise ConfigError(
@@ -270,7 +286,7 @@ class Log:
     requests: bool = True
 
     def __post_init__(self) -> None:
-        check(self, "log")
+        _check(self, "log")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,7 +302,7 @@ class Metrics:
     token: str = ""
 
     def __post_init__(self) -> None:
-        check(self, "metrics")
+        _check(self, "metrics")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,7 +322,7 @@ class Inside:
     token: str = ""
 
     def __post_init__(self) -> None:
-        check(self, "inside")
+        _check(self, "inside")
 
 
 @dataclass(frozen=True, kw_only=True)
