@@ -371,6 +371,22 @@ def test_bytes_behind_an_archive_that_are_no_archive_are_damage(
         list(read_lines(path))
 
 
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_an_archive_with_the_suffix_of_another_is_named_by_its_format(
+    tmp_path: Path, suffix: str
+) -> None:
+    path = tmp_path / f"text{suffix}"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.tsv", "a\tb\n")
+    refusal = rf"text\{suffix} is packed with {{}}, though its name ends in \{suffix}\. Unpack it"
+    with pytest.raises(DataError, match=refusal.format("zip")):
+        list(read_lines(path))
+    other, name = (".gz", "gzip") if suffix != ".gz" else (".xz", "xz")
+    path.write_bytes(PACKERS[other](b"a\n"))
+    with pytest.raises(DataError, match=refusal.format(name)):
+        list(read_lines(path))
+
+
 def test_an_archive_that_needs_a_huge_window_is_refused(tmp_path: Path) -> None:
     window = zstandard.ZstdCompressionParameters(window_log=28, compression_level=1)
     zst = zstandard.ZstdCompressor(compression_params=window).compressobj()

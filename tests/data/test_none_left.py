@@ -78,6 +78,12 @@ def test_pairs_of_which_no_dev_set_can_be_drawn_need_one(tmp_path: Path) -> None
         r"Give one with --dev-src and --dev-tgt, and lower data\.test_size\.$",
     ):
         run(tmp_path, GOOD[:1], test_size=1)
+    with pytest.raises(
+        DataError, match=r"30 usable pairs: they all went to test\. Lower data\.test"
+    ):
+        run(tmp_path, GOOD, test_size=30)
+    (tmp_path / "lower").mkdir()
+    assert len(run(tmp_path / "lower", GOOD, test_size=28).train) == 1
     # Those of one sentence would all go to dev, however it is sized.
     with pytest.raises(DataError, match=rf"of 2 usable pairs all went to dev\. {GIVE_PAIRS}"):
         run(tmp_path, [("one", "eins"), ("one", "ein")], dev_size=2)
@@ -134,7 +140,7 @@ def test_every_rule_that_may_drop_all_has_an_explanation(rule: str) -> None:
 
 
 def test_pairs_with_too_many_pieces_name_the_setting_of_each_rule(tmp_path: Path) -> None:
-    few = r"has more than 4 pieces on a side\. Of 31 pairs read, 30 were dropped \(empty 1, "
+    few = r"has more than 3 pieces on a side\. Of 31 pairs read, 30 were dropped \(empty 1, "
     with pytest.raises(DataError, match=rf"{few}too_many_pieces 29\)\. Raise data\.max_length\.$"):
         run(tmp_path, [*GOOD, ("", "a")], max_length=4)
     with pytest.raises(

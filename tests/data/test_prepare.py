@@ -489,7 +489,7 @@ def test_an_empty_or_hopeless_corpus_says_why(tmp_path: Path) -> None:
         run(tmp_path, [plain(tmp_path, [("", "a"), ("b", ""), ("c", "c")])])
     with pytest.raises(DataError, match=r"There are no sentence pairs in .*dev\.de"):
         run(tmp_path, [plain(tmp_path, numbered(5))], dev=[plain(tmp_path, [("", "")], "dev")])
-    with pytest.raises(DataError, match=r"every pair that .* has more than 4 pieces on a side"):
+    with pytest.raises(DataError, match=r"every pair that .* has more than 3 pieces on a side"):
         run(tmp_path, [plain(tmp_path, numbered(30))], max_length=4)
     assert not (tmp_path / "data" / "report.json").exists()
     assert not list((tmp_path / "data").glob("*spool*"))

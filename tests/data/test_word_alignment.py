@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 
+from heed.data import word_alignment
 from heed.data.word_alignment import P_NONE, TENSION, _priors, aligned
 from heed.explain.attention.links import Gold
 from heed.explain.attention.statistical import reference
@@ -33,6 +34,20 @@ def test_words_that_go_together_are_linked_though_neighbors_swap() -> None:
 def test_equal_words_follow_the_diagonal() -> None:
     assert aligned([["a", "a", "a"]], [["b", "b", "b"]]) == [{(0, 0), (1, 1), (2, 2)}]
     assert reference([[]], [["b"]]) == [Gold(frozenset(), frozenset())]
+
+
+def test_a_pair_that_is_too_long_has_no_links_and_changes_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sources, targets = [["a", "b"], ["b", "c"]], [["x", "y"], ["y", "z"]]
+    expected = aligned(sources, targets)
+    monkeypatch.setattr(word_alignment, "MAX_CELLS", 6)
+    assert aligned(sources, targets) == expected
+    long = [*sources, ["a", "c", "q"]], [*targets, ["x", "x", "x"]]
+    assert aligned(*long) == [*expected, set()]
+    # 500,000 words a side would take 1.8 TiB.
+    monkeypatch.undo()
+    assert aligned([["a"] * 500_000], [["b"] * 500_000]) == [set()]
 
 
 def test_priors_are_those_of_the_paper() -> None:

@@ -244,11 +244,16 @@ def as_data_error(path: str | Path, number: int | None = None) -> Iterator[None]
         ) from error
     except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         after = f" after line {number}" if number else ""
+        suffix = Path(path).suffix
         if not number and _is_plain(path):
-            suffix = Path(path).suffix
             raise DataError(
                 f"{path} is not compressed, though its name ends in {suffix}. Rename it: mv {path} "
                 f"{Path(path).with_suffix('')}"
+            ) from error
+        if not number and (packer := _other_packer(path)):
+            raise DataError(
+                f"{path} is packed with {packer}, though its name ends in {suffix}. "
+                f"{_unpacking(packer, path)}"
             ) from error
         raise DataError(f"{path} is damaged{after}: {error}. Copy or download it again.") from error
 
@@ -265,6 +270,18 @@ def _is_plain(path: str | Path) -> bool:
         codecs.getincrementaldecoder("utf-8")().decode(head)
         return True
     return False
+
+
+def _other_packer(path: str | Path) -> str | None:
+    """The format of an archive that has the suffix of another one; None if it has not."""
+    suffix = Path(path).suffix.lower()
+    with suppress(OSError):
+        if is_compressed(path):
+            with open(path, "rb") as file:
+                packed = _PACKED.match(file.read(_HEAD_BYTES))
+            if packed and not _UNPACK[suffix].startswith(f"{packed.lastgroup} "):
+                return packed.lastgroup
+    return None
 
 
 def _decoded(block: bytes, path: str | Path, n_before: int) -> list[str]:

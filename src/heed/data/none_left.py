@@ -89,14 +89,14 @@ def require_drawn(
     """
     n_test, usable = int((parts == TEST).sum()), amount(len(parts), "usable pair")
     if needs_dev and not (parts == DEV).any():
+        cause, remedy = f"{usable} that share their sentences", f"{_OTHER_DEV}."
         if n_test == len(parts):
-            why = "they all went to test" if n_test > 1 else "it went to test"
-            cause, also = f"{usable}: {why}", ", and lower data.test_size"
-        else:
-            cause, also = f"{usable} that share their sentences", ""
-        raise DataError(
-            f"No dev set can be drawn from {cause}. {cleaning.fallen()}{_OTHER_DEV}{also}."
-        )
+            cause = f"{usable}: {'they all' if n_test > 1 else 'it'} went to test"
+            is_enough = count_groups(*keys) > 1  # one for dev and one to learn from
+            remedy = (
+                "Lower data.test_size" if is_enough else f"{_OTHER_DEV}, and lower data.test_size"
+            )
+        raise DataError(f"No dev set can be drawn from {cause}. {cleaning.fallen()}{remedy}.")
     if (parts == TRAIN).any():
         return
     sizes = {
@@ -122,7 +122,7 @@ def all_too_long(cleaning: CleanReport, config: DataConfig) -> DataError:
     n_chars = cleaning.n_dropped.get("too_long", 0)
     also = f", and data.max_chars for those with more than {config.max_chars:,} characters"
     return DataError(
-        "No training pairs are left: every pair that passed the other rules has more than "
-        f"{config.max_length:,} pieces on a side. {cleaning.fallen()}"
+        "No training pairs are left: every pair that was to be learned has more than "
+        f"{amount(config.max_length - 1, 'piece')} on a side. {cleaning.fallen()}"
         f"Raise data.max_length{also if n_chars else ''}."
     )

@@ -275,7 +275,13 @@ def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise DataError(f"{path} line {number}: not valid CSV: {error}.") from error
+            why = f"{error}."
+            if "unexpected end" in why:
+                why = (
+                    "a quote that opens in this row is never closed. Close it; or save the table "
+                    "as .tsv, where quotes mean nothing."
+                )
+            raise DataError(f"{path} line {number}: not valid CSV: {why}") from error
         finally:
             csv.field_size_limit(usual_limit)
         text = "".join(record)

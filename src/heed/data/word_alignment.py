@@ -18,6 +18,8 @@ TENSION = 4.0
 P_NONE = 0.08
 """Probability that a word is aligned with no word of the other side."""
 ROUNDS = 5
+MAX_CELLS = 1 << 20
+"""Most words of the source times those of the target, for a pair to be aligned."""
 _UNKNOWN = 1e-9
 
 Link = tuple[int, int]
@@ -36,7 +38,7 @@ def aligned(sources: Words, targets: Words) -> list[set[Link]]:
         targets: words of each target; the same number.
 
     Returns:
-        Links of each pair.
+        Links of each pair; none of a pair with more than `MAX_CELLS` cells, which take memory.
     """
     cells = _Cells(sources, targets)
     chances = np.ones(cells.n_kinds)
@@ -62,7 +64,7 @@ class _Cells:
         rows, keys, priors, self._places = [], [], [], []
         n_rows = 0
         for number, (src, tgt) in enumerate(zip(source_ids, target_ids, strict=True)):
-            if not src or not tgt:
+            if not src or not tgt or (len(src) + 1) * len(tgt) > MAX_CELLS:
                 continue
             grid = np.add.outer(np.zeros(len(tgt), np.int64), np.array([0, *src])) * n_target
             keys.append((grid + np.array(tgt)[:, None]).ravel())

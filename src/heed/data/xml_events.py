@@ -15,6 +15,9 @@ _MAX_DOCTYPE_BYTES = 1 << 20
 _MAX_DEPTH = 1000
 _MAX_NAMES = 10_000  # of elements and attributes
 
+_TRUNCATED = "The file ends too early: copy it again, or export it again."
+_MALFORMED = "Correct it there, or export the file again."
+
 
 class Handler(Protocol):
     """What is told about a file, in its order."""
@@ -78,7 +81,8 @@ class XmlEvents:
         except expat.ExpatError as error:
             raise DataError(
                 f"{self._path} line {error.lineno}: not well-formed XML: "
-                f"{expat.ErrorString(error.code)}."
+                f"{expat.ErrorString(error.code)}. "
+                f"{_TRUNCATED if is_final else _MALFORMED}"
             ) from error
         self._n_fed_bytes += len(chunk)
         self._check_limits()

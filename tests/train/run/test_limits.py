@@ -15,11 +15,13 @@ def stand_in(
     time_s: float | None = None,
     step: int = 3,
     clock_s: float = 0.0,
+    patience: int = 0,
+    without_gain: int = 0,
 ) -> Any:
     """A trainer at a step, for what is said of its limits."""
     return SimpleNamespace(
-        config=SimpleNamespace(max_steps=max_steps, time_s=time_s, patience=0),
-        progress=SimpleNamespace(step=step, is_finished=True, without_gain=0),
+        config=SimpleNamespace(max_steps=max_steps, time_s=time_s, patience=patience),
+        progress=SimpleNamespace(step=step, is_finished=True, without_gain=without_gain),
         clock_s=clock_s,
         time_limit_s=time_s,
     )
@@ -50,6 +52,13 @@ def test_a_limit_of_time_is_told_exactly(time_s: float, spelled: str) -> None:
             90,
             {"max_steps": 1},
             "--time of more than 90s and --max-steps of more than 1 step",
+        ),
+        ({"patience": 2, "without_gain": 2}, 0, {"patience": 2, "max_steps": 9}, ""),
+        (
+            {"time_s": 60, "patience": 2, "without_gain": 3},
+            60,
+            {"time_s": 60},
+            "--time of more than 1m and training.patience of more than 3",
         ),
     ],
 )

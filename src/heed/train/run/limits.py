@@ -36,11 +36,13 @@ def how_to_go_on(trainer: Trainer, asked: Asked, given_s: float | None = None) -
     reached = {
         "time_s": _has_used_its_time(trainer),
         "max_steps": _has_made_all_steps(trainer),
+        "patience": has_stopped_early(trainer),
     }
     found = [key for key, is_reached in reached.items() if is_reached]
     if not trainer.progress.is_finished or all(asked.is_set(f"training.{key}") for key in found):
         return ""
-    needed = [f"{_FLAGS[key]} of more than {_limit(trainer, key, given_s)}" for key in found]
+    names = {**_FLAGS, "patience": "training.patience"}
+    needed = [f"{names[key]} of more than {_limit(trainer, key, given_s)}" for key in found]
     return (
         "A run keeps its limits until a command sets others. To continue, run the same command "
         f"with {' and '.join(needed)}."
@@ -84,8 +86,10 @@ def _has_used_its_time(trainer: Trainer) -> bool:
 
 
 def _limit(trainer: Trainer, key: str, given_s: float | None = None) -> str:
-    """A limit of the run in words: `30m`, `1,000 steps`."""
+    """A limit of the run in words: `30m`, `1,000 steps`, `5`."""
     config = trainer.config
+    if key == "patience":
+        return str(trainer.progress.without_gain)
     if key == "max_steps":
         return amount(config.max_steps or 0, "step")
     time_s = config.time_s if given_s is None else given_s
