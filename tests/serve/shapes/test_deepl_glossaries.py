@@ -1,5 +1,9 @@
 """Glossaries over DeepL's API: within limits, and refused in words."""
 
+import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +14,7 @@ from tests.serve.event_loop import beside_loop
 
 from heed.serve.access.keys import Keys
 from heed.serve.settings import Access, Store
-from heed.serve.shapes import deepl_dictionaries
+from heed.serve.shapes import deepl_dictionaries, stored
 from heed.serve.shapes import storage as storage_module
 from heed.serve.shapes.storage import FILE, Storage
 
@@ -69,6 +73,28 @@ def test_entries_are_read_beside_the_event_loop(
     path = f"/v3/glossaries/{created.json()['glossary_id']}"
     assert client.patch(path, json=given).status_code == 200
     assert client.put(f"{path}/dictionaries", json=GLOSSARY).status_code == 200
+
+
+def test_a_locked_store_stops_no_other_work(
+    client: TestClient,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(stored, "WAIT_S", 1.0)
+    create(client)
+    client.post("/detect", json={"q": "Two dogs"})  # loads the detector
+    with closing(sqlite3.connect(tmp_path / FILE)) as other, ThreadPoolExecutor(40) as pool:
+        other.execute("begin exclusive")
+        began_at = time.monotonic()
+        waiting = [pool.submit(client.get, "/v2/glossaries") for _ in range(40)]
+        time.sleep(0.2)
+        assert client.post("/detect", json={"q": "Two dogs"}).status_code == 200
+        assert time.monotonic() - began_at < 0.9
+        assert {each.result().status_code for each in waiting} == {503}
+        assert time.monotonic() - began_at < 4  # and not 1 s for each four of them
+    assert "the store cannot be used: database is locked" in caplog.text
+    assert client.get("/v2/glossaries").status_code == 200
 
 
 def test_only_the_servers_own_user_reads_the_store(client: TestClient, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from heed.serve.shapes.deepl_dictionaries import (
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.schemas import FLAG, INTEGER, TEXT, listed, record
 from heed.serve.shapes.storage import GlossarySummary, Storage, StoredGlossary
-from heed.serve.shapes.stored import find_glossary, remove_glossary
+from heed.serve.shapes.stored import find_glossary, in_store, remove_glossary
 
 TSV = "text/tab-separated-values"
 PATH = f"{PREFIX}/glossaries"
@@ -28,9 +28,8 @@ PATH = f"{PREFIX}/glossaries"
 
 async def _create(service: Service, asked: Asked) -> dict[str, Any]:
     pair, terms = await asyncio.to_thread(read_dictionary, service, asked.values)
-    storage = Storage(service.settings.store)
-    glossary = await asyncio.to_thread(
-        storage.add_glossary, asked.key, asked.values["name"], {pair: terms}
+    glossary = await in_store(
+        service, Storage.add_glossary, asked.key, asked.values["name"], {pair: terms}
     )
     return _spelled(glossary.summary)
 
@@ -49,8 +48,7 @@ def _spelled(glossary: GlossarySummary) -> dict[str, Any]:
 
 
 async def _list(service: Service, asked: Asked) -> dict[str, Any]:
-    storage = Storage(service.settings.store)
-    found = await asyncio.to_thread(storage.summaries, asked.key)
+    found = await in_store(service, Storage.summaries, asked.key)
     return {"glossaries": [_spelled(each) for each in found if len(each.n_terms) == 1]}
 
 

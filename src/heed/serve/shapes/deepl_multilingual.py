@@ -27,14 +27,13 @@ from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import Field, example_of, take
 from heed.serve.shapes.schemas import INTEGER, TEXT, listed, record
 from heed.serve.shapes.storage import GlossarySummary, Pair, Storage, StoredGlossary, Terms
-from heed.serve.shapes.stored import find_glossary, no_such_glossary, remove_glossary
+from heed.serve.shapes.stored import find_glossary, in_store, no_such_glossary, remove_glossary
 
 PATH = f"{NEXT_PREFIX}/glossaries"
 ONE = f"{PATH}/{{glossary_id}}"
 
 
 async def _create(service: Service, asked: Asked) -> dict[str, Any]:
-    storage = Storage(service.settings.store)
     dictionaries = await asyncio.to_thread(
         _read_dictionaries, service, asked.values["dictionaries"]
     )
@@ -42,7 +41,7 @@ async def _create(service: Service, asked: Asked) -> dict[str, Any]:
         sentence = STYLE.missing.format(name="dictionaries")
         raise Refusal(400, sentence, code="missing", field="dictionaries")
     name = asked.values["name"]
-    added = await asyncio.to_thread(storage.add_glossary, asked.key, name, dictionaries)
+    added = await in_store(service, Storage.add_glossary, asked.key, name, dictionaries)
     return _spelled(added.summary)
 
 
@@ -74,8 +73,7 @@ def _spelled_dictionary(pair: Pair, n_terms: int) -> dict[str, Any]:
 
 
 async def _list(service: Service, asked: Asked) -> dict[str, Any]:
-    storage = Storage(service.settings.store)
-    found = await asyncio.to_thread(storage.summaries, asked.key)
+    found = await in_store(service, Storage.summaries, asked.key)
     return {"glossaries": [_spelled(glossary) for glossary in found]}
 
 
@@ -160,9 +158,8 @@ async def _delete_dictionary(service: Service, asked: Asked) -> Response:
 async def _change(
     service: Service, asked: Asked, change: Callable[[StoredGlossary], StoredGlossary]
 ) -> StoredGlossary:
-    storage = Storage(service.settings.store)
     id = asked.http.path_params["glossary_id"]
-    changed = await asyncio.to_thread(storage.change_glossary, asked.key, id, change)
+    changed = await in_store(service, Storage.change_glossary, asked.key, id, change)
     if changed is None:
         raise no_such_glossary()
     return changed

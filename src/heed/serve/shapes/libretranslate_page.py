@@ -3,7 +3,6 @@
 Source: LibreTranslate 1.9.6, `app.py`.
 """
 
-import asyncio
 from typing import Any
 
 from heed.documents.endings import SUPPORTED_FORMATS
@@ -24,6 +23,7 @@ from heed.serve.shapes.libretranslate import (
     spelled_code,
 )
 from heed.serve.shapes.storage import Storage
+from heed.serve.shapes.stored import in_store
 
 TIMEOUT_MS = 500
 """The time that LibreTranslate's page waits after a keystroke."""
@@ -55,8 +55,9 @@ async def _suggest(service: Service, asked: Asked) -> dict[str, Any]:
     values = asked.values
     require_within_limits(service, [values["q"], values["s"]])
     source, target = direction(service, values["source"], values["target"])
-    await asyncio.to_thread(
-        Storage(service.settings.store).add_suggestion,
+    await in_store(
+        service,
+        Storage.add_suggestion,
         owner_of(asked),
         source,
         target,

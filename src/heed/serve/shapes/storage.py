@@ -22,7 +22,9 @@ from heed.serve.settings import Store
 FILE = "store.sqlite"
 OWN_USER_ONLY = 0o600
 WAIT_S = 5.0
-"""Seconds that a write waits for another process to finish writing."""
+"""Seconds that a request waits for another process to finish writing."""
+NO_STORE = "no_store"
+"""Code of the refusal if the file cannot be used."""
 Pair = tuple[str, str]
 """The language codes of a direction, source and target."""
 Terms = Mapping[str, str]
@@ -138,12 +140,14 @@ class Storage:
 
     Args:
         settings: folder and limits.
+        wait_s: seconds that a call waits for another process to finish writing.
 
     Every method raises `Refusal` (503) if the file cannot be used.
     """
 
-    def __init__(self, settings: Store) -> None:
+    def __init__(self, settings: Store, *, wait_s: float = WAIT_S) -> None:
         self._settings = settings
+        self._wait_s = wait_s
 
     def add_glossary(
         self, owner: str, name: str, dictionaries: Mapping[Pair, Terms]
@@ -263,13 +267,13 @@ class Storage:
             make_directory(folder)
             if not (folder / FILE).exists():
                 (folder / FILE).touch(mode=OWN_USER_ONLY)
-            with closing(sqlite3.connect(folder / FILE, timeout=WAIT_S)) as connection:
+            with closing(sqlite3.connect(folder / FILE, timeout=self._wait_s)) as connection:
                 _update_schema(connection)
                 with connection:
                     yield connection
         except (sqlite3.Error, OSError, HeedError) as error:
             sentence = "The server's store of glossaries and suggestions cannot be used now."
-            raise Refusal(503, sentence, code="no_store") from error
+            raise Refusal(503, sentence, code=NO_STORE) from error
 
 
 _SUMMARIES = """

@@ -1,16 +1,58 @@
-"""Find a stored glossary for its client."""
+"""Use the store for a client, beside the event loop."""
 
 import asyncio
+import logging
+import time
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from typing import Concatenate, ParamSpec, TypeVar
 
 from heed.errors import DataError
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes.endpoint import Asked
-from heed.serve.shapes.storage import Storage, StoredGlossary, Terms
+from heed.serve.shapes.storage import NO_STORE, WAIT_S, Storage, StoredGlossary, Terms
 from heed.translate.glossary.glossary import Glossary
+
+Found = TypeVar("Found")
+Arguments = ParamSpec("Arguments")
+
+# Threads of their own: if another program locks the file, no other work waits for it.
+_THREADS = ThreadPoolExecutor(4, thread_name_prefix="heed-store")
+
+log = logging.getLogger(__name__)
+
+
+async def in_store(
+    service: Service,
+    method: Callable[Concatenate[Storage, Arguments], Found],
+    *arguments: Arguments.args,
+    **named: Arguments.kwargs,
+) -> Found:
+    """Call a method of the store in a thread.
+
+    Args:
+        service: with the settings of the store.
+        method: of `Storage`, with its arguments.
+
+    Raises:
+        Refusal: as the method; or the file cannot be used within `WAIT_S` (503, logged).
+    """
+    until = time.monotonic() + WAIT_S
+
+    def run() -> Found:
+        wait_s = max(0.0, until - time.monotonic())
+        storage = Storage(service.settings.store, wait_s=wait_s)
+        return method(storage, *arguments, **named)
+
+    try:
+        return await asyncio.get_running_loop().run_in_executor(_THREADS, run)
+    except Refusal as refusal:
+        if refusal.code == NO_STORE:
+            log.error("the store cannot be used: %s", refusal.__cause__)
+        raise
 
 
 async def find_glossary(service: Service, asked: Asked, id: str) -> StoredGlossary:
@@ -19,8 +61,7 @@ async def find_glossary(service: Service, asked: Asked, id: str) -> StoredGlossa
     Raises:
         Refusal: the client has no glossary with this id (404).
     """
-    storage = Storage(service.settings.store)
-    found = await asyncio.to_thread(storage.glossary, asked.key, id)
+    found = await in_store(service, Storage.glossary, asked.key, id)
     if found is None:
         raise no_such_glossary()
     return found
@@ -32,8 +73,7 @@ async def remove_glossary(service: Service, asked: Asked, id: str) -> None:
     Raises:
         Refusal: it has none of this id (404).
     """
-    storage = Storage(service.settings.store)
-    if not await asyncio.to_thread(storage.delete_glossary, asked.key, id):
+    if not await in_store(service, Storage.delete_glossary, asked.key, id):
         raise no_such_glossary()
 
 
