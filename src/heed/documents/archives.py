@@ -15,7 +15,7 @@ from heed.documents.assembly import Content
 from heed.documents.encoding import Encoding, read
 from heed.documents.markup import parse_markup
 from heed.documents.runs import split_runs
-from heed.documents.segment import Segment, require_one_each
+from heed.documents.segment import OnRead, Segment, ignore, require_one_each
 from heed.errors import DataError
 from heed.translate.result import Translation
 
@@ -139,13 +139,14 @@ class _TextPart:
         return self.encoding.encode(self.content.join(own))
 
 
-def open_archive(name: str, data: bytes, ending: str) -> Archive:
+def open_archive(name: str, data: bytes, ending: str, on_read: OnRead = ignore) -> Archive:
     """Split the text of an archive into segments.
 
     Args:
         name: the file's name, for errors.
         data: its bytes.
         ending: one of `ARCHIVE_FORMATS`.
+        on_read: may stop this before each part.
 
     Raises:
         DataError: it is damaged or encrypted, holds no text part, or is too large unpacked.
@@ -163,7 +164,7 @@ def open_archive(name: str, data: bytes, ending: str) -> Archive:
                     continue
                 part_ending = info.filename.rpartition(".")[2].lower()
                 part_name = f"{info.filename} of {name}"
-                content, encoding = read(part_name, part, split, part_ending)
+                content, encoding = read(part_name, part, split, part_ending, on_read)
                 first = len(archive.segments)
                 archive.parts.append((info, _TextPart(content, first, encoding)))
                 archive.segments += content.segments

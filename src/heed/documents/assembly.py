@@ -39,9 +39,10 @@ class Assembly:
 
     def add(self, content: Content) -> None:
         """Append content to be translated."""
-        self.parts.append((content, len(self.segments)))
-        self.segments += content.segments
-        self.on_read(sum(len(segment.text) for segment in content.segments), 1)
+        segments = content.segments
+        self.parts.append((content, len(self.segments)) if segments else content.join([]))
+        self.segments += segments
+        self.on_read(sum(len(segment.text) for segment in segments), 1)
 
     def join(self, translations: Sequence[Translation]) -> str:
         """The text with each segment replaced by its translation.

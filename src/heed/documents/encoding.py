@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from heed.data.po import charset_of
 from heed.data.xml_encoding import codec_of, encoding_of
+from heed.documents.segment import SIGNS_AN_ELEMENT, OnRead, ignore
 from heed.errors import DataError
 
 T = TypeVar("T")
@@ -23,6 +24,7 @@ _MARKS = (
 )
 _META = re.compile(rb"<meta\s[^>]*?\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
 _SCANNED_BYTES = 1024
+_SIGNS = "<&%{\\\n"
 # Encoding Standard, section 4.2: browsers use these encodings for these names.
 _OF_PAGES = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254"}
 
@@ -133,13 +135,27 @@ def _declared(ending: str, data: bytes) -> str:
     return _OF_PAGES.get(codec, codec) if is_page else codec
 
 
-def read(name: str, data: bytes, split: Callable[[str], T], ending: str = "") -> tuple[T, Encoding]:
+def read(
+    name: str,
+    data: bytes,
+    split: Callable[[str], T],
+    ending: str = "",
+    on_read: OnRead = ignore,
+) -> tuple[T, Encoding]:
     """Apply `split` to the text of a file; return its result and the file's encoding.
+
+    Args:
+        name: the file's name, for errors.
+        data: its bytes.
+        split: receives the text.
+        ending: the ending of its name.
+        on_read: receives a number of elements before `split` is called, and may refuse it.
 
     Raises:
         DataError: from `decode` or `split`; names the file.
     """
     text, encoding = decode(name, data, ending)
+    on_read(0, sum(map(text.count, _SIGNS)) // SIGNS_AN_ELEMENT)
     try:
         return split(text), encoding
     except DataError as error:

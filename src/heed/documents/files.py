@@ -6,7 +6,6 @@ Each format is a module. To add one, add a line to `TEXT_FORMATS`, `BILINGUAL_FO
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol
 
 from heed.documents.android import is_resources, split_resources
@@ -26,14 +25,21 @@ from heed.documents.xliff import split_xliff
 from heed.errors import DataError
 from heed.translate.result import Translation
 
-TEXT_FORMATS: dict[str, Callable[[str], Content]] = {
-    "txt": split_passage,
-    "html": parse_markup,
-    "htm": parse_markup,
-    "xhtml": parse_markup,
-    "xml": lambda text: (
-        split_resources(text) if is_resources(text) else parse_markup(text, kind="xml")
-    ),
+
+def _page(text: str, _: OnRead) -> Content:
+    return parse_markup(text)
+
+
+def _xml(text: str, _: OnRead) -> Content:
+    return split_resources(text) if is_resources(text) else parse_markup(text, kind="xml")
+
+
+TEXT_FORMATS: dict[str, Callable[[str, OnRead], Content]] = {
+    "txt": lambda text, _: split_passage(text),
+    "html": _page,
+    "htm": _page,
+    "xhtml": _page,
+    "xml": _xml,
     "md": split_markdown,
     "markdown": split_markdown,
     "srt": split_srt,
@@ -42,7 +48,7 @@ TEXT_FORMATS: dict[str, Callable[[str], Content]] = {
     "properties": split_properties,
     "strings": split_strings,
 }
-BILINGUAL_FORMATS: dict[str, Callable[[str, str], Content]] = {
+BILINGUAL_FORMATS: dict[str, Callable[[str, str, OnRead], Content]] = {
     "po": split_po,
     "xlf": split_xliff,
     "xliff": split_xliff,
@@ -92,7 +98,7 @@ def open_document(
         name: the file's name; its ending decides the format.
         data: its bytes.
         target_lang: the language into which it will be translated; "" = unknown.
-        on_read: may stop the reading of Markdown, of which a megabyte may take half a minute.
+        on_read: may stop the reading, because a megabyte of tags may take ten seconds.
 
     Raises:
         DataError: the format is not supported; the file is malformed or wrongly encoded, or says
@@ -105,10 +111,11 @@ def open_document(
             f"{', '.join(SUPPORTED_FORMATS)}."
         )
     if ending in ARCHIVE_FORMATS:
-        return open_archive(name, data, ending)
-    if (split := BILINGUAL_FORMATS.get(ending)) is None:
-        whole = TEXT_FORMATS[ending]
-        if whole is split_markdown:
-            whole = partial(split_markdown, on_read=on_read)
-        return _TextFile(*read(name, data, whole, ending))
-    return _TextFile(*read(name, data, lambda text: split(text, target_lang), ending))
+        return open_archive(name, data, ending, on_read)
+
+    def split(text: str) -> Content:
+        if bilingual := BILINGUAL_FORMATS.get(ending):
+            return bilingual(text, target_lang, on_read)
+        return TEXT_FORMATS[ending](text, on_read)
+
+    return _TextFile(*read(name, data, split, ending, on_read))

@@ -15,18 +15,20 @@ from heed.documents.assembly import Assembly
 from heed.documents.fields import Format, format_of, has_same_fields
 from heed.documents.message import Message
 from heed.documents.plural_forms import PluralForms, read_plural_forms
+from heed.documents.segment import OnRead, ignore
 
 _CHARSET = re.compile(r'^("Content-Type:[^"\n]*\bcharset=)(?!utf-?8\b)[\w.:-]+', re.M | re.I)
 _PLURAL_FORMS = re.compile(r'"Plural-Forms:[^"\n]*"', re.I)
 _WRITTEN = {"\\": "\\\\", '"': '\\"'} | {sign: f"\\{letter}" for letter, sign in ESCAPED.items()}
 
 
-def split_po(text: str, target_lang: str = "") -> Assembly:
+def split_po(text: str, target_lang: str = "", on_read: OnRead = ignore) -> Assembly:
     """The untranslated messages of a catalog; its header declares UTF-8 in the result.
 
     Args:
         text: the catalog.
         target_lang: the language of the translations; "" = unknown.
+        on_read: called for each translation; may stop this.
 
     Raises:
         DataError: a line is malformed; names it. Or the header names another language.
@@ -38,7 +40,7 @@ def split_po(text: str, target_lang: str = "") -> Assembly:
     require_language(described, target_lang)
     forms = read_plural_forms(described)
     has_plurals = any("msgid_plural" in one.texts for one in found if one.is_to_fill())
-    assembly = Assembly()
+    assembly = Assembly(on_read=on_read)
     written = 0
     for entry in found:
         if entry is header and forms.missing and has_plurals:

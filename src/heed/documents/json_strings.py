@@ -16,6 +16,7 @@ from typing import Any
 from heed.documents.assembly import Assembly
 from heed.documents.fields import IN_DOLLARS, PLAIN
 from heed.documents.message import Message
+from heed.documents.segment import OnRead, ignore
 from heed.errors import DataError
 
 _TOKEN = re.compile(
@@ -25,33 +26,38 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _LOCALE = "@@locale"
 
 
-def split_json(text: str) -> Assembly:
+def split_json(text: str, on_read: OnRead = ignore) -> Assembly:
     """The string values of a file, such as those of i18next.
+
+    Args:
+        text: the file.
+        on_read: called for each value; may stop this.
 
     Raises:
         DataError: it is not JSON; names the place.
     """
-    return _split(text, is_arb=False, locale="")
+    return _split(text, on_read, is_arb=False, locale="")
 
 
-def split_arb(text: str, target_lang: str = "") -> Assembly:
+def split_arb(text: str, target_lang: str = "", on_read: OnRead = ignore) -> Assembly:
     """The messages of an application resource bundle.
 
     Args:
         text: the file.
         target_lang: the language of the translations; "" = unknown.
+        on_read: called for each value; may stop this.
 
     Raises:
         DataError: it is not JSON; names the place.
     """
-    return _split(text, is_arb=True, locale=target_lang.replace("-", "_"))
+    return _split(text, on_read, is_arb=True, locale=target_lang.replace("-", "_"))
 
 
-def _split(text: str, *, is_arb: bool, locale: str) -> Assembly:
+def _split(text: str, on_read: OnRead, *, is_arb: bool, locale: str) -> Assembly:
     is_extension = not is_arb and _is_of_extension(_load(text))
     is_ascii = text.isascii() and "\\u" in text
     write = partial(json.dumps, ensure_ascii=is_ascii)
-    assembly = Assembly()
+    assembly = Assembly(on_read=on_read)
     written = 0
     path: list[str] = []
     for match in _TOKEN.finditer(text):

@@ -14,6 +14,7 @@ from functools import partial
 from heed.documents.assembly import Assembly
 from heed.documents.fields import PLAIN, format_of
 from heed.documents.message import Message
+from heed.documents.segment import OnRead, ignore
 from heed.errors import DataError
 
 _CONTINUED = r"\\\r?\n[ \t\f]*+"
@@ -37,11 +38,11 @@ _WRITTEN = {sign: f"\\{letter}" for letter, sign in _LETTERS.items()} | {"\\": "
 _LATIN_1 = 0xFF
 
 
-def split_properties(text: str) -> Assembly:
-    """The values of a file of Java's properties."""
+def split_properties(text: str, on_read: OnRead = ignore) -> Assembly:
+    """The values of a file of Java's properties; `on_read` may stop this."""
     is_ascii = all(ord(character) <= _LATIN_1 for character in text)
     write = partial(_property, is_ascii=is_ascii)
-    assembly = Assembly()
+    assembly = Assembly(on_read=on_read)
     written = 0
     for match in _PROPERTY.finditer(text):
         raw = match["value"]
@@ -55,13 +56,13 @@ def split_properties(text: str) -> Assembly:
     return assembly
 
 
-def split_strings(text: str) -> Assembly:
-    """The values of a file of Apple's strings.
+def split_strings(text: str, on_read: OnRead = ignore) -> Assembly:
+    """The values of a file of Apple's strings; `on_read` may stop this.
 
     Raises:
         DataError: it has neither pairs of key and value nor comments, as a binary file.
     """
-    assembly = Assembly()
+    assembly = Assembly(on_read=on_read)
     written = 0
     found = False
     for match in _PAIR.finditer(text):

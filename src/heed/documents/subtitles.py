@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from heed.documents.assembly import Assembly
 from heed.documents.flow import flow
 from heed.documents.markup import Markup, escape
-from heed.documents.segment import Segment, is_unchanged
+from heed.documents.segment import OnRead, Segment, ignore, is_unchanged
 from heed.documents.structure import Rules, structure
 from heed.documents.tags import Token, read_tokens
 from heed.documents.wrapping import break_like
@@ -32,14 +32,14 @@ _KEPT_BLOCKS = ("NOTE", "STYLE", "REGION")
 _RULES = Rules(is_xml=False)
 
 
-def split_srt(text: str) -> Assembly:
-    """The texts of a SubRip file."""
-    return _split(text, is_vtt=False)
+def split_srt(text: str, on_read: OnRead = ignore) -> Assembly:
+    """The texts of a SubRip file; `on_read` may stop this."""
+    return _split(text, on_read, is_vtt=False)
 
 
-def split_vtt(text: str) -> Assembly:
-    """The texts of a WebVTT file."""
-    return _split(text, is_vtt=True)
+def split_vtt(text: str, on_read: OnRead = ignore) -> Assembly:
+    """The texts of a WebVTT file; `on_read` may stop this."""
+    return _split(text, on_read, is_vtt=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class _Speech:
         return "".join(part for pair in zip(lines, breaks, strict=True) for part in pair)
 
 
-def _split(text: str, *, is_vtt: bool) -> Assembly:
-    assembly = Assembly()
+def _split(text: str, on_read: OnRead, *, is_vtt: bool) -> Assembly:
+    assembly = Assembly(on_read=on_read)
     cue: list[str] | None = None
     is_kept = False
     for line in _LINE.findall(text):

@@ -20,7 +20,7 @@ from heed.documents.assembly import Assembly
 from heed.documents.attributes import attribute
 from heed.documents.markup import Markup
 from heed.documents.passages import parts_of, sentences
-from heed.documents.segment import Segment
+from heed.documents.segment import OnRead, Segment, ignore
 from heed.documents.structure import Structure, matched
 from heed.documents.tags import Token, position
 from heed.documents.xliff_content import content_markup, local_name, tokens_of
@@ -85,13 +85,14 @@ class _State:
         )
 
 
-def split_xliff(text: str, target_lang: str = "") -> Assembly:
+def split_xliff(text: str, target_lang: str = "", on_read: OnRead = ignore) -> Assembly:
     """The untranslated units of a file.
 
     Args:
         text: the file.
         target_lang: the language of the translations: files in other ones are kept unchanged, and
             version 2 without a language gets this one. "" = unknown.
+        on_read: called for each translation; may stop this.
 
     Raises:
         DataError: the XML is malformed, or not XLIFF; or all is in other languages.
@@ -103,7 +104,7 @@ def split_xliff(text: str, target_lang: str = "") -> Assembly:
         where = position(text, root.start if root else 0)
         raise DataError(f"The file must begin with <xliff>, but does not, at {where}.")
     _require_language(found, target_lang)
-    assembly = Assembly()
+    assembly = Assembly(on_read=on_read)
     written = 0
     for unit in _units(found, target_lang):
         if "source" not in unit.places:

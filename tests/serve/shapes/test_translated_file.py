@@ -36,7 +36,6 @@ from heed.translate.result import Translation, join_parts
 
 TEXT = f"{SENTENCES[0]}\n\n{SENTENCES[2]}\n"
 DIRECTION = {"source": "en", "target": "de"}
-NEVER = re.compile(r"(?!)")
 
 
 @pytest.fixture
@@ -155,29 +154,6 @@ def test_a_file_that_takes_too_long_to_read_is_refused_and_does_not_delay_the_en
     assert "Send less text at once" in answers[0].text
     # The last file waited for the others, and was given up before its turn.
     assert [thread.daemon for thread in threads] == [True] * FILE_THREADS
-
-
-@pytest.mark.parametrize(
-    ("page", "words"),
-    [
-        ("*Dogs* play.\n\n" * 30, "request (more than 200) exceeds text limit (200)"),
-        ("`a` " * 99, "more than 90 marks, links, cells"),
-        ("1|2\n-|-\n" + "1|2\n" * 99, "more than 90 marks, links, cells"),
-        ("<p>" * 99, "more than 90 marks, links, cells"),
-    ],
-)
-def test_reading_markdown_stops_where_it_is_too_large(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch, page: str, words: str
-) -> None:
-    monkeypatch.setattr(translated_file, "MOST_ELEMENTS", 90)
-    reached: list[str] = []
-    monkeypatch.setattr(markdown, "_end_of", lambda opening: reached.append(opening) or NEVER)
-    answer = upload(client, "/translate_file", name="a.md", text=f"{page}\n\n~~~ code\n")
-    assert answer.status_code == 413
-    assert words in answer.json()["error"]
-    assert not reached
-    assert upload(client, "/translate_file", name="a.md", text="~~~ code\n").status_code == 200
-    assert reached == ["~~~"]
 
 
 def test_reading_markdown_stops_when_no_client_waits(

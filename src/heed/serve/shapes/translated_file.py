@@ -9,6 +9,7 @@ from urllib.parse import quote
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
+from heed.documents.segment import SIGNS_AN_ELEMENT
 from heed.errors import DataError
 from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO, Answer, Direction, Request
@@ -29,7 +30,7 @@ ALIGNED_CHARS = 5000
 each other could take gigabytes."""
 
 MOST_ELEMENTS = 200_000
-"""Marks, links, cells and the like in a Markdown file. Each takes up to 60 µs and 1.5 kB."""
+"""Marks, links, cells, strings and the like in a file. Each takes up to 75 µs and 1.5 kB."""
 
 _UNSAFE = re.compile(r"[^\w.-]+")
 
@@ -123,8 +124,8 @@ class _Allowance:
             )
         if self._n_elements > MOST_ELEMENTS:
             raise _too_large(
-                f"The file has more than {MOST_ELEMENTS} marks, links, cells and other elements. "
-                "Send it in parts."
+                f"The file has more than {MOST_ELEMENTS} marks, links, cells and other elements "
+                f"({SIGNS_AN_ELEMENT} tags, fields or lines count as one). Send it in parts."
             )
         require_wanted(self._is_wanted)
 
