@@ -1,6 +1,7 @@
 """Keys are shown once, stored hashed, and refused alike for whatever reason."""
 
 import random
+import shutil
 import sqlite3
 import statistics
 import time
@@ -124,3 +125,30 @@ def test_the_time_of_a_refusal_does_not_tell_its_reason(keys: Keys) -> None:
     medians = [statistics.median(each) for each in times.values()]
     # 3 % apart, 0.2 µs, on the machine of this test; a name that is missing was 15 % faster once.
     assert max(medians) < 1.1 * min(medians), times.keys()
+
+
+def test_keys_of_a_replaced_file_are_not_valid(keys: Keys, tmp_path: Path) -> None:
+    key = keys.add("a")
+    Keys(tmp_path / "other.sqlite").close()
+    (tmp_path / "other.sqlite").rename(keys.path)
+    with pytest.raises(ConfigError, match="was replaced while it was in use. Start the server"):
+        keys.find(key)
+
+
+def test_a_copy_of_a_file_in_use_has_all_keys(keys: Keys, tmp_path: Path) -> None:
+    writer = Keys(keys.path)
+    key, revoked = writer.add("a"), writer.add("b")
+    writer.revoke("b")
+    writer.close()
+    shutil.copy(keys.path, tmp_path / "copy.sqlite")
+    copy = Keys(tmp_path / "copy.sqlite")
+    assert copy.find(key) is not None
+    assert copy.find(revoked) is None
+    copy.close()
+
+
+def test_keys_of_a_deleted_file_are_not_valid(keys: Keys) -> None:
+    key = keys.add("a")
+    keys.path.unlink()
+    with pytest.raises(ConfigError, match="cannot be used: .*No such file"):
+        keys.find(key)

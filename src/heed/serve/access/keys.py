@@ -42,6 +42,9 @@ CREATE TABLE IF NOT EXISTS keys (
 ) STRICT
 """
 
+_CHECKPOINT = "PRAGMA wal_checkpoint(TRUNCATE)"
+"""Moves all changes into the file itself, so that a copy of it is complete."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
@@ -85,7 +88,9 @@ class Keys:
             self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._file.execute("PRAGMA journal_mode=WAL")
             self._file.execute(_TABLE)
+            self._file.execute(_CHECKPOINT)
             path.chmod(0o600)
+            self._identity = self._identity_now()
 
     def add(
         self, name: str, *, per_minute: int = 0, chars: int = 0, expires_at: float | None = None
@@ -109,6 +114,7 @@ class Keys:
                     "VALUES (?, ?, ?, ?, ?, ?)",
                     row,
                 )
+                self._file.execute(_CHECKPOINT)
         except sqlite3.IntegrityError:
             raise ConfigError(
                 f"There is a key {name} already. Choose another name: the name of a revoked key "
@@ -124,6 +130,7 @@ class Keys:
         """
         with self._told():
             changed = self._file.execute("UPDATE keys SET is_revoked = 1 WHERE name = ?", (name,))
+            self._file.execute(_CHECKPOINT)
         if not changed.rowcount:
             names = ", ".join(key.name for key in self.all()) or "none"
             raise ConfigError(f"There is no key {name!r}. Known: {names}.")
@@ -135,10 +142,21 @@ class Keys:
         return [_key(row) for row in rows]
 
     def find(self, given: str) -> Key | None:
-        """The stored key that equals a client's key, or None."""
+        """The stored key that equals a client's key, or None.
+
+        Raises:
+            ConfigError: the file cannot be used, or was deleted or replaced.
+        """
         match = _KEY.fullmatch(given)
         name, secret = match.groups() if match else ("", "")
         with self._told():
+            if self._identity_now() != self._identity:
+                # SQLite reads the old file, in which revoked keys would be valid. The new one
+                # cannot be opened beside it: they would share the names of the log and its index.
+                raise ConfigError(
+                    f"The file of keys {self.path} was replaced while it was in use. Start the "
+                    "server again."
+                )
             row = self._file.execute(_FIND, (name, _NO_HASH)).fetchone()
         # The steps are the same for every refusal, so that timing does not reveal the reason.
         is_right = hmac.compare_digest(row[1], _hash(secret))
@@ -149,6 +167,10 @@ class Keys:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+    def _identity_now(self) -> tuple[int, int]:
+        found = self.path.stat()
+        return found.st_dev, found.st_ino
 
     @contextmanager
     def _told(self) -> Iterator[None]:
