@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.serve.conftest import Serve
+from tests.serve.event_loop import beside_loop
 
 from heed.serve.refusal import Refusal
 from heed.serve.request import Answer, Request
 from heed.serve.service import Service
 from heed.serve.settings import Limits
+from heed.serve.shapes import body, endpoint
 from heed.serve.shapes.body import decode_json
 
 Post = Callable[..., httpx.Response]
@@ -44,6 +46,19 @@ def test_json_form_query_and_multipart_give_the_same_answer(post: Post) -> None:
     answers = [post(json=values), post(data=values), post(params=values), post(files=files)]
     assert [answer.status_code for answer in answers] == [200] * 4
     assert len({answer.text for answer in answers}) == 1
+
+
+def test_long_forms_and_json_are_read_beside_the_event_loop(
+    serve: Serve, en_de: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decoding a megabyte of %C3%BC takes 0.4 s."""
+    for name in ("_decoded_form", "decode_json"):
+        monkeypatch.setattr(body, name, beside_loop(getattr(body, name)))
+    monkeypatch.setattr(endpoint, "query_of", lambda request: {})
+    client = serve(en_de)
+    values = {"q": "ü" * 20_000, "source": "en", "target": "de"}
+    assert client.post("/translate", data=values).status_code == 200
+    assert client.post("/translate", json=values).status_code == 200
 
 
 def test_json_without_a_content_type_is_read(post: Post) -> None:
