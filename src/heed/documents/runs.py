@@ -313,12 +313,16 @@ def _line(items: list[_Run | Token], raw: str, before: str, after: str) -> _Line
 def _merged(line: list[_Run | Token]) -> list[_Run | Token]:
     """Merge neighboring runs with the same look; editors split them arbitrarily."""
     merged: list[_Run | Token] = []
+    latest: _Run | None = None
     for item in line:
-        latest = merged[-1] if merged else None
-        if isinstance(item, _Run) and isinstance(latest, _Run) and item.format == latest.format:
-            merged[-1] = replace(latest, texts=[*latest.texts, *item.texts])
-        else:
+        if not isinstance(item, _Run):
+            latest = None
             merged.append(item)
+        elif latest is None or item.format != latest.format:
+            latest = replace(item, texts=[*item.texts])
+            merged.append(latest)
+        else:
+            latest.texts.extend(item.texts)
     return merged
 
 
