@@ -2,16 +2,19 @@
 
 import base64
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.serve.conftest import Serve
+from tests.serve.conftest import Serve, make_model
 
 from heed.bundle.bundle import load_bundle
 from heed.explain.embeddings import map_of_pieces, trajectories
 from heed.explain.positions import model_positions, similarity
+from heed.serve.inside import tables
 from heed.serve.settings import Inside
 from heed.translate.translator import load
 from heed.vectors.pieces import piece_tables
@@ -29,6 +32,38 @@ def test_positions_over_http_are_those_of_python(serve: Serve, en_de: str) -> No
     np.testing.assert_array_equal(floats(answer["values"], 9, 16), table.values)
     np.testing.assert_array_equal(floats(answer["similarity"], 9, 9), similarity(table))
     assert [wave["wavelength"] for wave in answer["waves"]] == [w.wavelength for w in table.waves]
+
+
+def test_positions_are_read_once_for_each_version_and_one_at_a_time(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each reading holds all weights in memory."""
+    n_reading, counts = 0, []
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        nonlocal n_reading
+        n_reading += 1
+        counts.append(n_reading)
+        time.sleep(0.05)
+        found = load_bundle(*arguments, **named)
+        n_reading -= 1
+        return found
+
+    monkeypatch.setattr(tables, "load_bundle", counted)
+    folder = tmp_path / "en-de"
+    client = serve(make_model(folder, "en", "de"))
+    paths = [f"/api/v1/positions?length={length}" for length in (3, 4, 5)] * 3
+    with ThreadPoolExecutor(9) as pool:
+        answers = list(pool.map(client.get, paths))
+    assert [each.json()["shape"][0] for each in answers] == [3, 4, 5] * 3
+    assert counts == [1, 1, 1]
+    make_model(folder, "en", "de", seed=2, d_model=32)
+    assert client.get(paths[0]).json()["shape"] == [3, 32]
+    for length in range(1, 21):
+        client.get(f"/api/v1/positions?length={length}")
+    assert len(counts) == 3 + 1 + 19
+    client.get(paths[0])
+    assert len(counts) == 3 + 1 + 19 + 1  # few are kept
 
 
 def test_a_map_over_http_is_that_of_python(serve: Serve, en_de: str, de_en: str) -> None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 N_KEPT = 2
 """Number of models whose embeddings are in memory."""
 
+N_KEPT_POSITIONS = 8
+"""Number of tables of positions in memory. One of 1,024 positions takes a few MB."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pieces:
@@ -48,6 +51,7 @@ class Tables:
     def __init__(self, models: Models) -> None:
         self._models = models
         self._kept: OrderedDict[str, Pieces] = OrderedDict()  # by version
+        self._positions: OrderedDict[tuple[object, ...], PositionTable] = OrderedDict()
         self._reading = asyncio.Lock()
 
     async def pieces(self, model: str | None) -> Pieces:
@@ -100,7 +104,14 @@ class Tables:
             return model_positions(load_bundle(folder, prefer_int8=True), n_positions, side=side)
 
         try:
-            return await asyncio.to_thread(read)
+            async with self._reading:
+                which = await asyncio.to_thread(version_of, folder), n_positions, side
+                if which not in self._positions:
+                    self._positions[which] = await asyncio.to_thread(read)
+                self._positions.move_to_end(which)
+                while len(self._positions) > N_KEPT_POSITIONS:
+                    self._positions.popitem(last=False)
+                return self._positions[which]
         except (HeedError, OSError) as error:
             raise refusal_of_model(error, name, folder) from error
 
