@@ -10,9 +10,9 @@ import pytest
 def beside_loop(run: Callable[..., Any]) -> Callable[..., Any]:
     """The same function, which fails if it is called in an event loop."""
 
-    def called(*arguments: Any) -> Any:
+    def called(*arguments: Any, **named: Any) -> Any:
         with pytest.raises(RuntimeError, match="no running event loop"):
             asyncio.get_running_loop()
-        return run(*arguments)
+        return run(*arguments, **named)
 
     return called

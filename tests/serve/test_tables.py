@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.serve.conftest import Serve, make_model
+from tests.serve.event_loop import beside_loop
 
 from heed.bundle.bundle import load_bundle
+from heed.explain import embeddings as embeddings_module
+from heed.explain import positions as positions_module
 from heed.explain.embeddings import map_of_pieces, trajectories
 from heed.explain.positions import model_positions, similarity
 from heed.serve.inside import tables
@@ -64,6 +67,19 @@ def test_positions_are_read_once_for_each_version_and_one_at_a_time(
     assert len(counts) == 3 + 1 + 19
     client.get(paths[0])
     assert len(counts) == 3 + 1 + 19 + 1  # few are kept
+
+
+def test_numbers_are_computed_beside_the_event_loop(
+    serve: Serve, en_de: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The states of 1,500 tokens take 0.3 s and more, for each layer."""
+    for module, name in ((positions_module, "similarity"), (embeddings_module, "trajectories")):
+        monkeypatch.setattr(module, name, beside_loop(getattr(module, name)))
+    client = serve(en_de)
+    asked = {"text": "Two dogs play.", "source": "en", "target": "de"}
+    id = client.post("/api/v1/trace", json=asked).json()["id"]
+    for path in ("positions", f"embeddings/states/{id}"):
+        assert client.get(f"/api/v1/{path}").status_code == 200
 
 
 def test_a_map_over_http_is_that_of_python(serve: Serve, en_de: str, de_en: str) -> None:

@@ -1,7 +1,8 @@
 """heed's own API, positions and embeddings: tables, maps, neighbors."""
 
+import asyncio
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from heed.serve.shapes.own import MODEL, PREFIX, STYLE, TAG
 from heed.serve.shapes.traces import traces_of
 
 if TYPE_CHECKING:
+    from heed.explain.positions import PositionTable
     from heed.vectors.table import WordVectors
 
 MAX_POSITIONS = 1024
@@ -45,12 +47,16 @@ def _tables(asked: Asked) -> Tables:
 
 
 async def _positions(service: Service, asked: Asked) -> dict[str, Any]:
-    from heed.explain.positions import similarity
-
     values, tables = asked.values, _tables(asked)
     table = await tables.positions(values["model"], values["length"], values["side"])
+    model = tables.name_of(values["model"])
+    return {"model": model, **await asyncio.to_thread(_spelled_positions, table)}
+
+
+def _spelled_positions(table: "PositionTable") -> dict[str, Any]:
+    from heed.explain.positions import similarity
+
     return {
-        "model": tables.name_of(values["model"]),
         "kind": table.kind,
         "formula": table.formula,
         "shape": list(table.values.shape),
@@ -112,10 +118,10 @@ async def _states(service: Service, asked: Asked) -> dict[str, Any]:
     from heed.explain.embeddings import trajectories
 
     trace = traces_of(asked).get(asked.http.path_params["id"]).sentence
-    side = "tgt" if asked.values["side"] == "target" else "src"
+    side: Literal["src", "tgt"] = "tgt" if asked.values["side"] == "target" else "src"
     tokens = trace.target_tokens if side == "tgt" else trace.source_tokens
     try:
-        found = trajectories(trace, tokens, side=side)  # type: ignore[arg-type]
+        found = await asyncio.to_thread(trajectories, trace, tokens, side=side)
     except DataError as error:
         raise Refusal(400, str(error), code="no_states", field="side") from None
     return {
