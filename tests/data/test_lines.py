@@ -410,6 +410,11 @@ def test_a_missing_file_suggests_the_nearest_name(tmp_path: Path) -> None:
         require_file(tmp_path / "quite another name")
     with pytest.raises(DataError, match=r"does not exist: there is no folder .*nowhere"):
         require_file(tmp_path / "nowhere" / "train.en")
+    for target in ("gone", "link"):
+        (tmp_path / "link").unlink(missing_ok=True)
+        (tmp_path / "link").symlink_to(target)
+        with pytest.raises(DataError, match=rf"link is a link to {target}, which does not exist\."):
+            require_file(tmp_path / "link")
 
 
 def test_a_folder_or_a_forbidden_file_is_refused(

@@ -103,7 +103,8 @@ def test_a_file_too_large_for_the_system_is_refused_by_name(
 
     def write() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-        with pytest.raises(RunError, match="cannot write .*: File too large. It needs 5000 bytes"):
+        words = "cannot write .*: File too large. It needs 5000 bytes, more than a file may have"
+        with pytest.raises(RunError, match=words):
             files.write_atomically(tmp_path / "file", b"x" * 5000)
 
     assert not was_killed(fork(write))
@@ -135,7 +136,7 @@ def test_a_broken_disk_is_an_error_and_never_a_silent_success(
 
 def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(RunError, match=f"cannot write {tmp_path}/file"):
+    with pytest.raises(RunError, match=f"cannot write {tmp_path}/file.* Choose a"):
         files.write_atomically(tmp_path / "file" / "below", b"new")
 
 
@@ -354,9 +355,22 @@ def test_a_log_can_be_cut_back_to_a_step(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_log_on_a_full_disk_is_an_error() -> None:
-    with pytest.raises(RunError, match="cannot write /dev/full"):
-        files.append_json_line("/dev/full", {"step": 1})
+def test_a_log_and_a_lock_on_a_full_disk_are_errors(
+    tmp_path: Path, fork: Fork, was_killed: WasKilled
+) -> None:
+    def write() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        with pytest.raises(
+            RunError, match=f"cannot write {tmp_path}/log: File too large. It needs"
+        ):
+            files.append_json_line(tmp_path / "log", {"step": 1})
+        with (
+            pytest.raises(RunError, match=f"cannot write {tmp_path}/run.lock: File too large"),
+            files.lock(tmp_path),
+        ):
+            pass
+
+    assert not was_killed(fork(write))
 
 
 def test_a_second_process_is_told_who_holds_the_lock(tmp_path: Path) -> None:

@@ -34,8 +34,10 @@ WasKilled = Callable[[int], bool]
 EXACT = {"max_steps": 24, "checkpoint_every": 4, "validate_every": 7, "threads": 1}
 
 FULL = (
-    r"cannot write \S+: (No space left on device|File too large)\. "
-    r"It needs \d+ bytes, \d+ bytes are free\. Make room and run again\."
+    r"cannot write \S+: "
+    r"(No space left on device\. It needs \d+ bytes, \d+ bytes are free\. Make room and run again\."
+    r"|File too large\. It needs \d+ bytes, more than a file may have here \(ulimit -f\)\. "
+    r"Raise that limit, or use another disk\.)"
 )
 
 

@@ -120,6 +120,8 @@ def require_file(path: str | Path) -> None:
         if not os.access(path, os.R_OK):
             raise DataError(f"{path} cannot be read: permission denied. Try: chmod +r {path}")
         return
+    if path.is_symlink():
+        raise DataError(f"{path} is a link to {os.readlink(path)}, which does not exist.")
     if not path.parent.is_dir():
         raise DataError(f"{path} does not exist: there is no folder {path.parent}.")
     near: list[str] = []

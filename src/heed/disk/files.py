@@ -363,7 +363,7 @@ def lock(directory: str | os.PathLike[str]) -> Iterator[None]:
 
     make_directory(folder := Path(directory))
     with ExitStack() as stack:
-        with as_run_error(folder):
+        with as_run_error(folder / LOCK):
             file = stack.enter_context(_open_own(folder / LOCK))
             try:
                 _take(file, fcntl.LOCK_EX)
@@ -378,8 +378,7 @@ def lock(directory: str | os.PathLike[str]) -> Iterator[None]:
                     "processes might train in it. Choose a run folder on another disk."
                 ) from error
             file.truncate(0)
-            file.write(f"{os.getpid()}\n".encode())
-            file.flush()
+            os.write(file.fileno(), f"{os.getpid()}\n".encode())  # a buffer would fail at its end
         yield
 
 
@@ -392,8 +391,7 @@ def is_locked(directory: str | os.PathLike[str]) -> bool:
         return False
     try:
         with _opened(path) as file:
-            # Held for a moment, which `_take` waits for.
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # for a moment; `_take` waits for it
     except FormatError as error:
         return isinstance(error.__cause__, BlockingIOError)
     return False
@@ -475,8 +473,7 @@ def as_run_error(path: Path, needed_bytes: int | None = None) -> Iterator[None]:
         raise
     except OSError as error:
         # Inside `atomic_writer` the caller may also read; errors of other files are not converted.
-        foreign = error.filename is not None and not _is_ours(error.filename, path)
-        if foreign:
+        if error.filename is not None and not _is_ours(error.filename, path):
             raise
         raise RunError(_refusal(path, error, needed_bytes)) from error
 
@@ -487,11 +484,14 @@ def _is_ours(filename: Any, path: Path) -> bool:
 
 def _refusal(path: Path, error: OSError, needed_bytes: int | None) -> str:
     reason = f"cannot write {path}: {error.strerror or error}."
+    needs = "" if needed_bytes is None else f"it needs {needed_bytes} bytes, "
+    if error.errno == errno.EFBIG:
+        more = f"{needs or 'it is '}more than a file may have here (ulimit -f)."
+        return f"{reason} {more.capitalize()} Raise that limit, or use another disk."
     if error.errno in FULL_DISK:
         free = shutil.disk_usage(_nearest_existing(path)).free
-        needs = "" if needed_bytes is None else f"it needs {needed_bytes} bytes, "
         return f"{reason} {needs.capitalize()}{free} bytes are free. Make room and run again."
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR):
         return f"{reason} Choose a writable folder."
     return reason
 

@@ -141,3 +141,8 @@ def test_a_corpus_elsewhere_in_the_folder_of_its_run_is_fine(tmp_path: Path) -> 
     for name in ("corpus/train.bin", "a.tsv", "data/pairs.tsv", "data/sub/dev.tsv"):
         require_outside(tmp_path, ["-", str(tmp_path / name)])
     require_outside(tmp_path / "run", [str(tmp_path / "data" / "dev.tsv")])
+
+
+def test_a_link_to_itself_is_no_file_of_the_run(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    require_outside(tmp_path / "loop" / "run", [str(tmp_path / "loop")])

@@ -3,6 +3,7 @@
 `run/run.py` says what the files hold.
 """
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields
@@ -117,12 +118,13 @@ def require_outside(out: Path, files: Iterable[str], own: Iterable[str] = OWN_PA
     Raises:
         UsageError: names the file.
     """
-    patterns = tuple(own)
+    # `Path.resolve` raises an error for a link to itself, which is refused elsewhere.
+    patterns, folder = tuple(own), Path(os.path.realpath(out))
     for file in files:
-        path = Path(file).resolve()
-        if file == STDIN or not path.is_relative_to(out.resolve()):
+        path = Path(os.path.realpath(file))
+        if file == STDIN or not path.is_relative_to(folder):
             continue
-        name = path.relative_to(out.resolve()).as_posix()
+        name = path.relative_to(folder).as_posix()
         if any(fnmatchcase(name, pattern) for pattern in patterns):
             raise UsageError(
                 f"{file} is a file that heed writes in {out} itself. Copy it to another place and "
