@@ -21,6 +21,9 @@ SAMPLES = {
     ".vtt": "WEBVTT\n\n0 --> 1\na\n",
     ".json": '{"a": "b \\"c\\"", "d": [1, "e"]}',
     ".properties": "# a\nb = c\nd : e \\t f\n",
+    ".resx": "<root><data name='a'><value>b &amp; c</value></data></root>",
+    ".resw": "<root><data name='a'><value>b</value></data></root>",
+    ".ts": "<TS><message><source>a</source><translation>b</translation></message></TS>",
     ".strings": '/* a */\n"b" = "c";\n',
     ".po": 'msgid "a"\nmsgstr "b"\n',
     ".xlf": "<xliff><trans-unit><source>a</source><target>b</target></trans-unit></xliff>",
@@ -29,7 +32,7 @@ SAMPLES = {
     ".arb": '{"@@locale": "x", "a": "b {c}", "@a": {"d": "e"}}',
     ".mqxliff": "<xliff><trans-unit><source>a</source><target>b</target></trans-unit></xliff>",
 }
-FILLED = (".po", ".xlf", ".xliff", ".sdlxliff", ".mqxliff")
+FILLED = (".po", ".ts", ".xlf", ".xliff", ".sdlxliff", ".mqxliff")
 """Formats in which only what is missing is translated."""
 
 
@@ -87,7 +90,13 @@ def test_malformed_xml_and_wrong_bytes_are_errors_in_words() -> None:
 def test_a_file_that_says_another_language_is_refused() -> None:
     catalog = 'msgid ""\nmsgstr "Language: fr\\n"\n\nmsgid "a"\nmsgstr ""\n'
     segments = '<file target-language="fr"><trans-unit><source>a</source></trans-unit></file>'
-    for name, text in (("a.po", catalog), ("a.xlf", f"<xliff>{segments}</xliff>")):
+    message = '<message><source>a</source><translation type="unfinished"/></message>'
+    texts = {
+        "a.po": catalog,
+        "a.xlf": f"<xliff>{segments}</xliff>",
+        "a.ts": f'<TS language="fr">{message}</TS>',
+    }
+    for name, text in texts.items():
         for language in ("", "fr", "fr-CA"):
             assert len(open_document(name, text.encode(), language).segments) == 1
         with pytest.raises(DataError, match=f"{name}: The .* must be translated into de, but .*fr"):

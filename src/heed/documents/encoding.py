@@ -24,6 +24,7 @@ _MARKS = (
 )
 _META = re.compile(rb"<meta\s[^>]*?\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
 _SCANNED_BYTES = 1024
+_XML = ("xml", "xhtml", "xlf", "xliff", "sdlxliff", "mqxliff", "resx", "resw", "ts")
 _SIGNS = "<&%{\\\n"
 # Encoding Standard, section 4.2: browsers use these encodings for these names.
 _OF_PAGES = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254"}
@@ -118,7 +119,7 @@ def _declared(ending: str, data: bytes) -> str:
     """The codec that a file declares; empty if there is none, Python lacks it, or it is UTF-8."""
     found = ""
     is_page = False
-    if ending in ("xml", "xhtml", "xlf", "xliff", "sdlxliff", "mqxliff"):
+    if ending in _XML:
         found = encoding_of(data)
     if ending in ("html", "htm", "xhtml") and found in ("", "utf-8"):
         is_page = True

@@ -13,12 +13,15 @@ TEXT_ENDINGS = (
     "json",
     "properties",
     "strings",
+    "resx",
+    "resw",
     "po",
     "xlf",
     "xliff",
     "sdlxliff",
     "mqxliff",
     "arb",
+    "ts",
 )
 ARCHIVE_ENDINGS = ("docx", "pptx", "odt", "odp", "ods", "epub")
 

@@ -19,6 +19,8 @@ from heed.documents.markdown import split_markdown
 from heed.documents.markup import parse_markup
 from heed.documents.passages import split_passage
 from heed.documents.properties import split_properties, split_strings
+from heed.documents.qt import split_ts
+from heed.documents.resx import split_resx
 from heed.documents.segment import OnRead, Segment, ignore
 from heed.documents.subtitles import split_srt, split_vtt
 from heed.documents.xliff import split_xliff
@@ -47,6 +49,8 @@ TEXT_FORMATS: dict[str, Callable[[str, OnRead], Content]] = {
     "json": split_json,
     "properties": split_properties,
     "strings": split_strings,
+    "resx": split_resx,
+    "resw": split_resx,
 }
 BILINGUAL_FORMATS: dict[str, Callable[[str, str, OnRead], Content]] = {
     "po": split_po,
@@ -55,6 +59,7 @@ BILINGUAL_FORMATS: dict[str, Callable[[str, str, OnRead], Content]] = {
     "sdlxliff": split_xliff,
     "mqxliff": split_xliff,
     "arb": split_arb,
+    "ts": split_ts,
 }
 """Formats that say into which language they are translated."""
 

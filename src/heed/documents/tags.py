@@ -8,7 +8,7 @@ Source: WHATWG HTML, section 13.2.5 (tokenization), simplified; XML 1.0, section
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
 from html.entities import html5
@@ -86,6 +86,30 @@ def position(source: str, start: int) -> str:
     """`line 3, column 5`, both counted from 1."""
     line_start = source.rfind("\n", 0, start) + 1
     return f"line {source.count(chr(10), 0, start) + 1}, column {start - line_start + 1}"
+
+
+def require_root(source: str, tokens: Sequence[Token], name: str) -> Token:
+    """The first tag of an XML file.
+
+    Raises:
+        DataError: it has another name, also without its prefix.
+    """
+    root = next((token for token in tokens if token.name), None)
+    if root is None or root.name.rpartition(":")[2] != name:
+        where = position(source, root.start if root else 0)
+        raise DataError(f"The file must begin with <{name}>, but does not, at {where}.")
+    return root
+
+
+def opened(token: Token, raw: str = "") -> str:
+    """A tag as the start tag of an element with content.
+
+    Args:
+        token: the tag.
+        raw: what is written instead of it; "" = itself.
+    """
+    raw = raw or token.raw
+    return f"{raw.removesuffix('/>').rstrip()}>" if token.kind == "empty" else raw
 
 
 def decode_entities(text: str) -> str:

@@ -22,7 +22,7 @@ from heed.documents.markup import Markup
 from heed.documents.passages import parts_of, sentences
 from heed.documents.segment import OnRead, Segment, ignore
 from heed.documents.structure import Structure, matched
-from heed.documents.tags import Token, position
+from heed.documents.tags import Token, opened, require_root
 from heed.documents.xliff_content import content_markup, local_name, tokens_of
 from heed.errors import DataError
 from heed.translate.result import Translation
@@ -99,10 +99,7 @@ def split_xliff(text: str, target_lang: str = "", on_read: OnRead = ignore) -> A
     """
     tokens = tokens_of(text)
     found = Structure(tokens, matched(text, tokens, is_xml=True))
-    root = next((token for token in found.tokens if token.name), None)
-    if root is None or local_name(root) != "xliff":
-        where = position(text, root.start if root else 0)
-        raise DataError(f"The file must begin with <xliff>, but does not, at {where}.")
+    root = require_root(text, tokens, "xliff")
     _require_language(found, target_lang)
     assembly = Assembly(on_read=on_read)
     written = 0
@@ -261,20 +258,9 @@ def _fill_segments(
         begin, end = found.tokens[first], found.tokens[last]
         assembly.keep(text[written : begin.start])
         markup = _markup(_inner(text, found.tokens, *source), unit, has_segments=True)
-        assembly.add(_Target(markup, _opened(begin), f"</{begin.name}>"))
+        assembly.add(_Target(markup, opened(begin), f"</{begin.name}>"))
         written = end.start + len(end.raw)
     return written
-
-
-def _opened(token: Token, raw: str = "") -> str:
-    """A tag as the start tag of an element with content.
-
-    Args:
-        token: the tag.
-        raw: what is written instead of it; "" = itself.
-    """
-    raw = raw or token.raw
-    return f"{raw.removesuffix('/>').rstrip()}>" if token.kind == "empty" else raw
 
 
 def _fill(assembly: Assembly, text: str, found: Structure, unit: _Unit, written: int) -> int:
@@ -289,7 +275,7 @@ def _fill(assembly: Assembly, text: str, found: Structure, unit: _Unit, written:
     opening, closing = f"<{name}>", f"</{name}>"
     if "target" in unit.places:
         begin, end = (tokens[place] for place in unit.places["target"])
-        opening = _opened(begin, _with_state(begin.raw, "target"))
+        opening = opened(begin, _with_state(begin.raw, "target"))
         insert, behind = begin.start, end.start + len(end.raw)
     else:
         insert = behind = tokens[last].start + len(tokens[last].raw)

@@ -1,0 +1,50 @@
+"""Resources of .NET (.resx, .resw): the values of strings are translated, everything else is kept.
+
+Kept are data with a type, such as images and sizes, and the names that a form's designer writes
+(`>>button.Name`).
+
+Source: https://learn.microsoft.com/dotnet/core/extensions/create-resource-files
+"""
+
+from heed.documents.assembly import Assembly
+from heed.documents.attributes import attribute
+from heed.documents.fields import format_of
+from heed.documents.markup import escape_xml
+from heed.documents.message import Message
+from heed.documents.segment import OnRead, ignore
+from heed.documents.structure import matched
+from heed.documents.tags import Token, read_tokens, require_root
+
+
+def split_resx(text: str, on_read: OnRead = ignore) -> Assembly:
+    """The strings of a file of resources; `on_read` may stop this.
+
+    Raises:
+        DataError: the XML is malformed, or has no resources.
+    """
+    tokens = read_tokens(text, is_xml=True)
+    partner = matched(text, tokens, is_xml=True)
+    require_root(text, tokens, "root")
+    assembly = Assembly(on_read=on_read)
+    written = end = 0
+    for number, token in enumerate(tokens):
+        if token.kind != "open":
+            continue
+        if token.name == "data" and _is_string(token):
+            end = partner[number]
+        elif token.name == "value" and number < end:
+            inside = tokens[number + 1 : partner[number]]
+            start, behind = token.start + len(token.raw), tokens[partner[number]].start
+            if all(each.kind == "text" for each in inside):
+                assembly.keep(text[written:start])
+                value = "".join(each.text for each in inside)
+                raw = text[start:behind]
+                assembly.add(Message.of(value, format_of("csharp"), escape_xml, raw))
+                written = behind
+    assembly.keep(text[written:])
+    return assembly
+
+
+def _is_string(data: Token) -> bool:
+    has_type = attribute(data.raw, "type") or attribute(data.raw, "mimetype")
+    return not has_type and not attribute(data.raw, "name").startswith(">>")
