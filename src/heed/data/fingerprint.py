@@ -3,13 +3,15 @@
 `prepare.py` decides which facts count and keeps them in its report.
 """
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from heed.data.lines import require_file, suffix_of
+from heed.data.lines import STDIN, require_file, suffix_of
 from heed.disk.files import crc32
 from heed.errors import DataError, RunError
 
@@ -33,6 +35,40 @@ def file_facts(name: str) -> str:
             "A table of both languages may also come from standard input: heed train -"
         )
     return f"{name}, {Path(name).stat().st_size} bytes, checksum {crc32(name):08x}"
+
+
+@contextmanager
+def unchanged(names: Iterable[str]) -> Iterator[None]:
+    """Refuse a file that changes while the block reads it, as one that is still being written.
+
+    The facts about it and what was read of it would not belong together.
+
+    Raises:
+        DataError: names the file; also instead of a DataError of the block.
+    """
+    before = {name: _state(name) for name in names if name != STDIN}
+    try:
+        yield
+        error = None
+    except DataError as raised:
+        error = raised
+    for name, state in before.items():
+        if _state(name) != state:
+            raise DataError(
+                f"{name} was changed while it was read. Wait until it is complete, and run the "
+                "same command again."
+            ) from error
+    if error:
+        raise error
+
+
+def _state(name: str) -> tuple[int, ...]:
+    """What changes when a file is written or replaced; empty if it is not there."""
+    try:
+        status = os.stat(name)
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def spelled_settings(section: str, config: Any) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from heed.data.corpus import Corpus, TextConfig
-from heed.data.fingerprint import file_facts, require_same, spelled_settings
+from heed.data.fingerprint import file_facts, require_same, spelled_settings, unchanged
 from heed.data.lines import read_lines
 from heed.data.prepared import DEV_STORE, REPORT_FILE, TRAIN_FILE, Prepared, read_report, remedied
 from heed.data.progress import Report, phase, silent
@@ -82,13 +82,15 @@ def prepare_labeled(
     is_prepared = (directory / REPORT_FILE).exists()
     phase(report, "checking that the text is the same" if is_prepared else "reading the text")
     taken = take_over_vocabs(tokenizer.vocab_from) if tokenizer.vocab_from else base
-    wanted = _fingerprint(corpus, config, tokenizer, seed, taken)
-    if is_prepared:
-        require_same(read_report(directory).get("fingerprint"), wanted, directory)
-    else:
-        make_directory(directory)
-        remove_temporaries(directory, (REPORT_FILE, TRAIN_FILE, DEV_STORE))
-        found = _write_all(corpus, directory, config, tokenizer, seed, taken, report)
+    with unchanged(corpus.files):
+        wanted = _fingerprint(corpus, config, tokenizer, seed, taken)
+        if is_prepared:
+            require_same(read_report(directory).get("fingerprint"), wanted, directory)
+        else:
+            make_directory(directory)
+            remove_temporaries(directory, (REPORT_FILE, TRAIN_FILE, DEV_STORE))
+            found = _write_all(corpus, directory, config, tokenizer, seed, taken, report)
+    if not is_prepared:
         found["fingerprint"] = wanted
         write_atomically(directory / REPORT_FILE, to_json(found))
     return open_labeled(directory)

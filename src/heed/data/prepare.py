@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from heed.data.clean import CleanReport, Rule, clean, empty
 from heed.data.corpus import Corpus, DataConfig, learned_directions, names_of, tagged_languages
 from heed.data.encode import encode_train
-from heed.data.fingerprint import file_facts, require_same, spelled_settings
+from heed.data.fingerprint import file_facts, require_same, spelled_settings, unchanged
 from heed.data.lines import STDIN, require_file
 from heed.data.mono import write_mono
 from heed.data.none_left import all_dropped, require_drawn
@@ -104,24 +104,25 @@ def prepare(
     is_prepared, has_stdin = report_path.exists(), _has_stdin(corpus)
     phase(report, "checking that the corpus is the same" if is_prepared else READING)
     stdin = keep_stdin(kept_stdin, is_kept=is_prepared) if has_stdin else ""
-    wanted = _fingerprint(corpus, config, tokenizer, seed, stdin)
-    if is_prepared and "tokenizer.slots" not in read_report(directory).get("fingerprint", {}):
-        del wanted["tokenizer.slots"]  # an older heed prepared it, without slots
-    for side, vocab in zip(("source", "target"), base or (), strict=False):
-        wanted[f"{side} vocabulary extended"] = vocab.hash[:12]
-    taken = take_over_vocabs(tokenizer.vocab_from) if tokenizer.vocab_from else None
-    for side, vocab in zip(("source", "target"), taken or (), strict=False):
-        wanted[f"{side} vocabulary taken over"] = vocab.hash[:12]
-    if is_prepared:
-        found = read_report(directory)
-        require_same(found.get("fingerprint"), wanted, directory)
-    else:
-        make_directory(directory)
-        files = _from_file(corpus, kept_stdin)
-        for part in (*files.train, *files.dev, *files.test, *files.made):
-            if columns := table_columns(part):
-                report({"kind": "note", "text": f"{part.files[0]}: {columns}"})
-        found = _write_all(files, directory, config, tokenizer, seed, taken or base, report)
+    with unchanged(corpus.files):
+        wanted = _fingerprint(corpus, config, tokenizer, seed, stdin)
+        if is_prepared and "tokenizer.slots" not in read_report(directory).get("fingerprint", {}):
+            del wanted["tokenizer.slots"]  # an older heed prepared it, without slots
+        for side, vocab in zip(("source", "target"), base or (), strict=False):
+            wanted[f"{side} vocabulary extended"] = vocab.hash[:12]
+        taken = take_over_vocabs(tokenizer.vocab_from) if tokenizer.vocab_from else None
+        for side, vocab in zip(("source", "target"), taken or (), strict=False):
+            wanted[f"{side} vocabulary taken over"] = vocab.hash[:12]
+        if is_prepared:
+            require_same(read_report(directory).get("fingerprint"), wanted, directory)
+        else:
+            make_directory(directory)
+            files = _from_file(corpus, kept_stdin)
+            for part in (*files.train, *files.dev, *files.test, *files.made):
+                if columns := table_columns(part):
+                    report({"kind": "note", "text": f"{part.files[0]}: {columns}"})
+            found = _write_all(files, directory, config, tokenizer, seed, taken or base, report)
+    if not is_prepared:
         found["fingerprint"] = wanted
         write_atomically(report_path, to_json(found))
         report({"kind": "prepared", "report": found})

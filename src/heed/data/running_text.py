@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.data.corpus import Corpus, TextConfig
-from heed.data.fingerprint import file_facts, require_same, spelled_settings
+from heed.data.fingerprint import file_facts, require_same, spelled_settings, unchanged
 from heed.data.lines import read_lines
 from heed.data.prepared import DEV_STORE, REPORT_FILE, TRAIN_FILE, Prepared, read_report, remedied
 from heed.data.progress import Report, counted, phase, silent
@@ -72,15 +72,17 @@ def prepare_text(
             "a language model needs one vocabulary, but the model to take pieces from has two. "
             "Learn new ones, or use another model."
         )
-    wanted = _fingerprint(corpus, config, tokenizer, taken)
-    if not is_running:
-        wanted["text.context"] = str(config.context)
-    if is_prepared:
-        require_same(read_report(directory).get("fingerprint"), wanted, directory)
-    else:
-        make_directory(directory)
-        remove_temporaries(directory, (REPORT_FILE, TRAIN_FILE, DEV_STORE))
-        found = _write_all(corpus, directory, config, tokenizer, taken, report, is_running)
+    with unchanged(corpus.files):
+        wanted = _fingerprint(corpus, config, tokenizer, taken)
+        if not is_running:
+            wanted["text.context"] = str(config.context)
+        if is_prepared:
+            require_same(read_report(directory).get("fingerprint"), wanted, directory)
+        else:
+            make_directory(directory)
+            remove_temporaries(directory, (REPORT_FILE, TRAIN_FILE, DEV_STORE))
+            found = _write_all(corpus, directory, config, tokenizer, taken, report, is_running)
+    if not is_prepared:
         found["fingerprint"] = wanted
         write_atomically(directory / REPORT_FILE, to_json(found))
     return open_text(directory)
