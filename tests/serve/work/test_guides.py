@@ -81,3 +81,12 @@ def test_a_changed_file_has_another_state(tmp_path: Path) -> None:
     os.utime(path, (1, 1))
     states.append(file.state)
     assert states[0] == states[1] and len(set(states)) == 3
+
+
+def test_a_file_that_is_a_pipe_is_refused(tmp_path: Path) -> None:
+    """Reading it would never end, and no model could be loaded any more."""
+    os.mkfifo(tmp_path / "a.tsv")
+    file = GuideFile(path=str(tmp_path / "a.tsv"), source="en", target="de")
+    for guides in (Guides(memory=(file,)), Guides(glossaries=(file,))):
+        with pytest.raises(DataError, match=r"a\.tsv cannot be read: it is not a regular file"):
+            guides.state  # noqa: B018 - reading it raises

@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,7 +33,7 @@ class GuideFile:
         """A text that differs after every change of the file.
 
         Raises:
-            DataError: there is no such file.
+            DataError: there is no such file, or it is not a regular one.
         """
         found = self._stat()
         return repr((self, found.st_ino, found.st_size, found.st_mtime_ns))
@@ -44,9 +45,12 @@ class GuideFile:
 
     def _stat(self) -> os.stat_result:
         try:
-            return os.stat(self.path)
+            found = os.stat(self.path)
         except OSError as error:
             raise DataError(f"{self.path} cannot be read: {error.strerror or error}.") from None
+        if not stat.S_ISREG(found.st_mode):  # reading a pipe would never end
+            raise DataError(f"{self.path} cannot be read: it is not a regular file.")
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +70,7 @@ class Guides:
         """A text that differs after every change of a file; "" = there are no files.
 
         Raises:
-            DataError: a file does not exist.
+            DataError: a file does not exist, or is not a regular one.
         """
         memory = "".join(file.state for file in self.memory)
         terms = "".join(file.state for file in self.glossaries)
