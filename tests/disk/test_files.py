@@ -136,7 +136,7 @@ def test_a_broken_disk_is_an_error_and_never_a_silent_success(
 
 def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(RunError, match=f"cannot write {tmp_path}/file.* Choose a"):
+    with pytest.raises(RunError, match=f"cannot write {tmp_path}/file"):
         files.write_atomically(tmp_path / "file" / "below", b"new")
 
 

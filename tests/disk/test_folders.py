@@ -110,6 +110,36 @@ def test_where_folders_cannot_swap_they_are_replaced_in_two_steps(
     assert os.listdir(tmp_path) == ["folder"]
 
 
+@pytest.mark.parametrize("can_swap", [True, False])
+@pytest.mark.timeout(30)
+def test_what_is_no_folder_is_replaced_and_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_swap: bool
+) -> None:
+    if not can_swap:
+        monkeypatch.delattr(ctypes, "CDLL")
+    run, path = tmp_path / "run", tmp_path / "run" / "folder"
+    run.mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "stays").touch()
+    makers: list[Callable[[], object]] = [
+        path.touch,
+        lambda: os.mkfifo(path),  # a reader of it would wait forever
+        lambda: path.symlink_to(path.name),
+        lambda: path.symlink_to(tmp_path / "other"),
+    ]
+    for make in makers:
+        make()
+        folders.write_directory(path, NEW)
+        assert read(path) == NEW
+        assert not path.is_symlink()
+        assert os.listdir(run) == ["folder"]
+        folders.remove_directory(path)
+        make()
+        folders.remove_directory(path)
+        assert os.listdir(run) == []
+    assert os.listdir(tmp_path / "other") == ["stays"]
+
+
 def test_a_kill_at_any_point_of_an_update_leaves_the_old_folder_or_the_new(
     tmp_path: Path, fork: Fork, was_killed: WasKilled
 ) -> None:

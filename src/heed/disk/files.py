@@ -491,7 +491,7 @@ def _refusal(path: Path, error: OSError, needed_bytes: int | None) -> str:
     if error.errno in FULL_DISK:
         free = shutil.disk_usage(_nearest_existing(path)).free
         return f"{reason} {needs.capitalize()}{free} bytes are free. Make room and run again."
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR):
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"{reason} Choose a writable folder."
     return reason
 

@@ -128,8 +128,8 @@ def write_directory(
 ) -> Manifest:
     """Make the folder `path` with `files` and a manifest, atomically.
 
-    Each file is synced, the manifest is written last, then the folder gets its name. A folder
-    that is already at `path` is replaced with all its contents.
+    Each file is synced, the manifest is written last, then the folder gets its name. What is
+    already at `path`, a folder with all its contents or anything else, is replaced.
 
     Raises:
         RunError: the disk is full or read-only, or permission is denied; no partial folder is left.
@@ -145,13 +145,13 @@ def write_directory(
         for name, data in contents.items():
             write_synced(temporary / name, data)
         sync_directory(temporary)
-        if target.exists():
+        if os.path.lexists(target):
             _exchange(temporary, target)
         else:
             os.replace(temporary, target)
         fault_point()
         sync_directory(target.parent)
-        shutil.rmtree(temporary, ignore_errors=True)
+        _discard(temporary)
     fault_point()
     return manifest
 
@@ -299,7 +299,7 @@ def remove_directory(path: str | os.PathLike[str]) -> None:
         os.replace(target, doomed)
         fault_point()
         sync_directory(target.parent)
-        shutil.rmtree(doomed, ignore_errors=True)
+        _discard(doomed)
         fault_point()
 
 
@@ -323,13 +323,17 @@ def remove_temporaries(directory: str | os.PathLike[str], of: Iterable[str]) -> 
     """
     patterns = tuple(of)
     for leftover in Path(directory).glob(f"*{TEMPORARY}*"):
-        if not is_temporary(leftover.name, patterns):
-            continue
-        if leftover.is_dir() and not leftover.is_symlink():
-            shutil.rmtree(leftover, ignore_errors=True)
-        else:
-            with suppress(OSError):
-                leftover.unlink()
+        if is_temporary(leftover.name, patterns):
+            _discard(leftover)
+
+
+def _discard(path: Path) -> None:
+    """Remove what is there; of a link only itself. `shutil.rmtree` waits forever for a pipe."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
 
 
 def _exchange(new: Path, old: Path) -> None:
