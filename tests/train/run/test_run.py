@@ -595,6 +595,23 @@ def test_a_finished_run_tells_the_limit_that_ended_it(
     assert outcome.limits == limits
 
 
+def test_a_model_without_checkpoints_is_said_to_be_replaced(small_run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = f"{out} holds the model of step 2, but no checkpoint to continue from: training starts"
+
+    def is_said(events: list[dict[str, Any]]) -> bool:
+        notes = [event["text"] for event in events if event["kind"] == "note"]
+        return any(text.startswith(words) for text in notes)
+
+    assert not is_said(small_run(out, max_steps=1)[1])
+    assert not is_said(small_run(out, max_steps=2)[1])
+    shutil.rmtree(out / "checkpoints")
+    outcome, events = small_run(out, max_steps=2)
+    assert is_said(events)
+    assert outcome.progress.step == 2
+    assert not outcome.was_finished
+
+
 def test_links_and_an_edited_card_in_a_run_folder_harm_nothing(
     small_run: Run, tmp_path: Path
 ) -> None:

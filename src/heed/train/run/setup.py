@@ -21,6 +21,7 @@ from heed.data.progress import phase
 from heed.disk.files import read_json_lines
 from heed.disk.folders import (
     finish_update,
+    read_manifest,
     remove_directory,
     remove_temporaries,
     verify_directory,
@@ -70,6 +71,8 @@ def set_up(
     if n_damaged := EventLog(out).mend():
         text = f"{out / METRICS_FILE}: {amount(n_damaged, 'damaged line')} removed"
         report({"kind": "note", "text": text})
+    if lost := _lost_checkpoints(out):
+        report({"kind": "note", "text": lost})
     best = out / CHECKPOINTS / BEST
     if best.is_dir() and not (step_folders(out) or (out / RECIPE_FILE).exists()):
         remove_directory(best)  # of a recipe that the user removed, with scores of its own
@@ -99,6 +102,22 @@ def set_up(
         trainer = make_trainer(recipe, data, Group(device=group.device))
         _begin(trainer, recipe, data, parent, out, report)
     return recipe, data
+
+
+def _lost_checkpoints(out: Path) -> str:
+    """A remark on a model that a run would continue from, were its checkpoints there; else ""."""
+    if step_folders(out):
+        return ""
+    try:
+        step = read_manifest(out).metadata.get("step")
+    except FormatError:
+        return ""
+    return (
+        f"{out} holds the model of step {step}, but no checkpoint to continue from: training "
+        "starts over, and replaces this model at its end"
+        if step
+        else ""
+    )
 
 
 def _begin(
