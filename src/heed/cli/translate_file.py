@@ -66,10 +66,9 @@ def translate_file(
 ) -> None:
     """Translate the text of a file and write it as a file of the same format.
 
-    IN is plain text, HTML, XML, Markdown, SubRip or WebVTT subtitles, texts of a program (gettext,
-    JSON, ARB, properties, Apple's strings, resources of Android and .NET, Qt's .ts), XLIFF, an
-    Office document (.docx, .pptx), an OpenDocument file or an EPUB book; its suffix tells which.
-    OUT may be -, standard output.
+    IN is plain text, HTML, XML, Markdown, subtitles, texts of a program (such as .po, .xliff, .json
+    or .resx), an Office document (.docx, .pptx), an OpenDocument file or an EPUB book; its suffix
+    tells which. OUT may be -, standard output.
     """
     if input_path == STANDARD:
         raise UsageError(
