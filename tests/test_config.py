@@ -212,6 +212,10 @@ def test_a_file_that_is_no_toml_is_named_with_the_line(write: Write) -> None:
         read_toml(path)
 
 
+def test_a_byte_order_mark_before_toml_is_no_mistake(write: Write) -> None:
+    assert read_toml(write("\ufeffa = 1\n")) == {"a": 1}
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nowhere.toml cannot be read: No such file"):
         load_config(Recipe, tmp_path / "nowhere.toml")

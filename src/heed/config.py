@@ -206,14 +206,14 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     """Read a TOML file.
 
     Raises:
-        ConfigError: it is missing, far too large for a recipe, or not TOML; names the line.
+        ConfigError: it is missing, far too large for settings, or not TOML; names the line.
     """
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
-            raise ConfigError(f"{path} is larger than {MAX_BYTES} bytes: it is not a recipe.")
-        return _parse_toml(data.decode("utf-8"))
+            raise ConfigError(f"{path} is larger than {MAX_BYTES} bytes: it has no settings.")
+        return _parse_toml(data.decode("utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from None
     except RecursionError:

@@ -139,7 +139,8 @@ def test_no_command_shows_help_and_is_wrong_usage(call: Callable[..., Any]) -> N
         (OSError(5, "Input/output error"), "Input/output error", 1),
         (
             MemoryError(),
-            "out of memory. Give less at once, such as fewer lines or a smaller --batch-size.",
+            "out of memory. Give less at once, such as fewer or shorter lines, a smaller "
+            "--batch-size (heed translate) or training.batch_tokens (heed train).",
             1,
         ),
         (

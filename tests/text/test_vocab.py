@@ -1,6 +1,7 @@
 """`Vocab`, `TokenizerConfig`, `train_vocab` and `choose_vocab_size`."""
 
 import hashlib
+import os
 import random
 import re
 import subprocess
@@ -447,7 +448,13 @@ def test_a_damaged_file_is_named(vocab: Vocab, tmp_path: Path, damage: bytes | s
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"spm\.model cannot be read: No such file"):
+    with pytest.raises(FormatError, match=r"spm\.model is missing"):
+        Vocab.load(tmp_path / "spm.model")
+
+
+def test_a_named_pipe_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "spm.model")
+    with pytest.raises(FormatError, match=r"spm\.model cannot be read: it is not a regular file"):
         Vocab.load(tmp_path / "spm.model")
 
 

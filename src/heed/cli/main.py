@@ -231,7 +231,11 @@ def explain(error: Exception) -> tuple[str, int]:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror or error}", 1
     if isinstance(error, MemoryError):
-        return "out of memory. Give less at once, such as fewer lines or a smaller --batch-size.", 1
+        return (
+            "out of memory. Give less at once, such as fewer or shorter lines, a smaller "
+            "--batch-size (heed translate) or training.batch_tokens (heed train).",
+            1,
+        )
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
         missing = MissingExtraError("This command", EXTRAS[error.name], package=error.name)
         return str(missing), missing.exit_code

@@ -19,6 +19,7 @@ import sentencepiece
 from numpy.typing import NDArray
 
 from heed.config import Range, check
+from heed.disk.files import read_bytes
 from heed.errors import ConfigError, DataError, FormatError
 from heed.machine.threads import count_cores
 from heed.text.known import KnownWords
@@ -209,11 +210,7 @@ class Vocab:
         Raises:
             FormatError: the file is missing, damaged or foreign.
         """
-        try:
-            data = Path(path).read_bytes()
-        except OSError as error:
-            raise FormatError(f"{path} cannot be read: {error.strerror}.") from error
-        return cls(data, name=str(path))
+        return cls(read_bytes(Path(path)), name=str(path))
 
     def to_bytes(self) -> bytes:
         """The serialized SentencePiece model, as other programs read it."""
