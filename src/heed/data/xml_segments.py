@@ -1,7 +1,7 @@
 """The text of a segment in TMX and XLIFF, and how well its language fits a wanted one."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html.entities import html5
 from itertools import chain
 from pathlib import Path
@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 from heed.data.lines import MAX_LINE_BYTES
 from heed.data.xml_encoding import read_xml
-from heed.data.xml_events import XmlEvents
+from heed.data.xml_events import MAX_NAME_CHARS, XmlEvents
 from heed.errors import DataError
 from heed.text.protection.fields import is_field
 
 MAX_CHARS = MAX_LINE_BYTES
+_MOST_SHOWN = 10  # languages in a message
 _MAX_PIECES = 16  # that the parser gives of a field
 
 
@@ -166,6 +167,24 @@ def units_in(
         events.feed(chunk, is_final=is_final)
         yield from units
         units.clear()
+
+
+def require_target(declared: Iterable[str], target_lang: str) -> None:
+    """Refuse a file that is translated into other languages only.
+
+    Args:
+        declared: the languages that it names; "" counts as none.
+        target_lang: the wanted language; "" = any.
+
+    Raises:
+        DataError: it is; names them.
+    """
+    found = [*dict.fromkeys(filter(None, declared))]
+    if target_lang and found and all(rank_of(each, target_lang) is None for each in found):
+        raise DataError(
+            f"The file must be translated into {target_lang}, but says that it is translated into "
+            f"{' and '.join(each[:MAX_NAME_CHARS] for each in found[:_MOST_SHOWN])}."
+        )
 
 
 def rank_of(language: str, wanted: str) -> int | None:

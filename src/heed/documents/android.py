@@ -17,7 +17,7 @@ from heed.documents.flow import flow
 from heed.documents.markup import Markup, escape_xml
 from heed.documents.passages import parts_of
 from heed.documents.structure import Rules, matched, structure
-from heed.documents.tags import Token, read_tokens
+from heed.documents.tags import Token, parts_of_text, read_tokens
 
 _ROOT = re.compile(
     r"(?:\ufeff|\s++|<\?(?:[^?]|\?(?!>))*+\?>|<!--(?:[^-]|-(?!->))*+-->)*+<resources[\s/>]"
@@ -87,19 +87,8 @@ def _unescaped(token: Token) -> Iterator[Token]:
     if _REFERENCE.fullmatch(token.raw):
         yield replace(token, kind="other", text="")
         return
-    start = 0
-    for match in _SPECIAL.finditer(token.raw):
-        if start < match.start():
-            yield _part(token, start, match.start())
-        yield _special(match, _part(token, match.start(), match.end()))
-        start = match.end()
-    if start < len(token.raw):
-        yield _part(token, start, len(token.raw))
-
-
-def _part(token: Token, start: int, end: int) -> Token:
-    raw = token.raw[start:end]
-    return Token("text", raw, token.start + start, text=raw)
+    for part, match in parts_of_text(token, _SPECIAL):
+        yield _special(match, part) if match else part
 
 
 def _special(match: re.Match[str], token: Token) -> Token:

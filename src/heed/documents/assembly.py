@@ -24,11 +24,15 @@ class Assembly:
     """Parts, joined in order.
 
     Attributes:
+        source: the text of the file, if parts of it are replaced.
+        place: where `source` goes on behind the parts so far.
         segments: those of all parts.
         parts: kept text, or content with the number of its first segment.
         on_read: called after each content.
     """
 
+    source: str = ""
+    place: int = 0
     segments: list[Segment] = field(default_factory=list)
     parts: list[str | tuple[Content, int]] = field(default_factory=list)
     on_read: OnRead = ignore
@@ -36,6 +40,17 @@ class Assembly:
     def keep(self, text: str) -> None:
         """Append text that is kept unchanged."""
         self.parts.append(text)
+
+    def keep_until(self, end: int) -> None:
+        """Append the source up to a place."""
+        self.keep(self.source[self.place : end])
+        self.place = end
+
+    def replace(self, start: int, end: int, content: Content) -> None:
+        """Append the source up to `start`, and content that stands for it from there to `end`."""
+        self.keep_until(start)
+        self.add(content)
+        self.place = end
 
     def add(self, content: Content) -> None:
         """Append content to be translated."""

@@ -40,17 +40,16 @@ def split_po(text: str, target_lang: str = "", on_read: OnRead = ignore) -> Asse
     require_language(described, target_lang)
     forms = read_plural_forms(described)
     has_plurals = any("msgid_plural" in one.texts for one in found if one.is_to_fill())
-    assembly = Assembly(on_read=on_read)
-    written = 0
+    assembly = Assembly(text, on_read=on_read)
     for entry in found:
         if entry is header and forms.missing and has_plurals:
             start, end = entry.places["msgstr"]
-            assembly.keep(text[written:start])
+            assembly.keep_until(start)
             assembly.keep(_with_plural_forms(text, entry, forms.missing))
-            written = end
+            assembly.place = end
         elif entry.is_to_fill():
-            written = _fill(assembly, text, written, entry, forms)
-    assembly.keep(text[written:])
+            _fill(assembly, entry, forms)
+    assembly.keep_until(len(text))
     return assembly
 
 
@@ -68,19 +67,19 @@ def _line_end(text: str, place: int) -> str:
     return "\r\n" if text.startswith("\r\n", place) else "\n"
 
 
-def _fill(assembly: Assembly, text: str, written: int, entry: Entry, forms: PluralForms) -> int:
-    """Add the translations of an entry, and return the end of the text added so far."""
+def _fill(assembly: Assembly, entry: Entry, forms: PluralForms) -> None:
+    """Add the translations of an entry."""
+    text = assembly.source
     format = format_of(entry.flags)
     places = list(entry.translations().items())
     has_plural = "msgid_plural" in entry.texts
     count = (forms.count or len(places)) if has_plural else 1
     for number, (name, (start, end)) in enumerate(places):
         if number < count:
-            assembly.keep(text[written:start])
             source = _source_of(entry, number, count, forms, format)
-            assembly.add(_message(source, format, name, _line_end(text, end)))
-        written = end
-    line_end = _line_end(text, written)
+            assembly.replace(start, end, _message(source, format, name, _line_end(text, end)))
+        assembly.place = end
+    line_end = _line_end(text, assembly.place)
     first = places[0][1][0] if places else 0
     line_start = text.rfind("\n", 0, first) + 1
     indent = "" if text[line_start:first].strip() else text[line_start:first]
@@ -88,7 +87,6 @@ def _fill(assembly: Assembly, text: str, written: int, entry: Entry, forms: Plur
         assembly.keep(line_end + indent)
         source = _source_of(entry, number, count, forms, format)
         assembly.add(_message(source, format, f"msgstr[{number}]", line_end))
-    return written
 
 
 def _source_of(entry: Entry, number: int, count: int, forms: PluralForms, format: Format) -> str:

@@ -57,8 +57,7 @@ def _split(text: str, on_read: OnRead, *, is_arb: bool, locale: str) -> Assembly
     is_extension = not is_arb and _is_of_extension(_load(text))
     is_ascii = text.isascii() and "\\u" in text
     write = partial(json.dumps, ensure_ascii=is_ascii)
-    assembly = Assembly(on_read=on_read)
-    written = 0
+    assembly = Assembly(text, on_read=on_read)
     path: list[str] = []
     for match in _TOKEN.finditer(text):
         raw = match["string"]
@@ -69,17 +68,18 @@ def _split(text: str, on_read: OnRead, *, is_arb: bool, locale: str) -> Assembly
         elif match["colon"]:
             path[-1] = json.loads(raw)
         elif locale and path == [_LOCALE]:
-            assembly.keep(text[written : match.start()] + write(locale))
-            written = match.end()
+            assembly.keep_until(match.start())
+            assembly.keep(write(locale))
+            assembly.place = match.end()
         elif not (is_arb and path and path[0].startswith("@")) and (
             not is_extension or path[1:] == ["message"]
         ):
             value = json.loads(raw)
             if not _SURROGATE.search(value):  # half of a character is not text
-                assembly.keep(text[written : match.start()])
-                assembly.add(Message.of(value, IN_DOLLARS if is_extension else PLAIN, write, raw))
-                written = match.end()
-    assembly.keep(text[written:])
+                format = IN_DOLLARS if is_extension else PLAIN
+                message = Message.of(value, format, write, raw)
+                assembly.replace(match.start(), match.end(), message)
+    assembly.keep_until(len(text))
     return assembly
 
 

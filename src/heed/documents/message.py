@@ -6,7 +6,7 @@ their place.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import unescape
 
 from heed.documents.fields import MARK, Format, Masked, mask
@@ -15,7 +15,7 @@ from heed.documents.markup import Markup, escape
 from heed.documents.passages import parts_of
 from heed.documents.segment import Segment
 from heed.documents.structure import Rules, structure
-from heed.documents.tags import Token, read_tokens
+from heed.documents.tags import Token, parts_of_text, read_tokens
 from heed.translate.result import Translation
 
 _ENTITY = re.compile(r"&(?:[A-Za-z]\w*|#\w+);")
@@ -73,15 +73,9 @@ class Message:
 
 
 def _fields(token: Token, *, is_html: bool) -> Iterator[Token]:
-    """Split a text, as written, into its fields and the rest."""
-    start = 0
-    for match in MARK.finditer(token.raw):
-        yield from _text(token, start, match.start(), is_html=is_html)
-        yield Token("kept", match[0], token.start + match.start(), "field")
-        start = match.end()
-    yield from _text(token, start, len(token.raw), is_html=is_html)
-
-
-def _text(token: Token, start: int, end: int, *, is_html: bool) -> Iterator[Token]:
-    if raw := token.raw[start:end]:
-        yield Token("text", raw, token.start + start, text=unescape(raw) if is_html else raw)
+    """Split a text into its fields and the rest."""
+    for part, match in parts_of_text(token, MARK):
+        if match:
+            yield replace(part, kind="kept", name="field", text="")
+        else:
+            yield replace(part, text=unescape(part.raw)) if is_html else part

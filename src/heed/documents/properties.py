@@ -35,24 +35,21 @@ _PAIR = re.compile(
 _APPLE_ESCAPE = re.compile(r"\\[uU]([0-9a-fA-F]{4})|\\(.)", re.S)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 _WRITTEN = {sign: f"\\{letter}" for letter, sign in _LETTERS.items()} | {"\\": "\\\\"}
-_LATIN_1 = 0xFF
+_LAST_OF_LATIN_1 = "\xff"
 
 
 def split_properties(text: str, on_read: OnRead = ignore) -> Assembly:
     """The values of a file of Java's properties; `on_read` may stop this."""
-    is_ascii = all(ord(character) <= _LATIN_1 for character in text)
+    is_ascii = max(text, default="") <= _LAST_OF_LATIN_1
     write = partial(_property, is_ascii=is_ascii)
-    assembly = Assembly(on_read=on_read)
-    written = 0
+    assembly = Assembly(text, on_read=on_read)
     for match in _PROPERTY.finditer(text):
         raw = match["value"]
         value = None if raw is None else _read(raw, _ESCAPE)
         if value is not None:
             format = format_of("java") if _PATTERN.search(value) else PLAIN
-            assembly.keep(text[written : match.start("value")])
-            assembly.add(Message.of(value, format, write, raw))
-            written = match.end("value")
-    assembly.keep(text[written:])
+            assembly.replace(*match.span("value"), Message.of(value, format, write, raw))
+    assembly.keep_until(len(text))
     return assembly
 
 
@@ -62,20 +59,18 @@ def split_strings(text: str, on_read: OnRead = ignore) -> Assembly:
     Raises:
         DataError: it has neither pairs of key and value nor comments, as a binary file.
     """
-    assembly = Assembly(on_read=on_read)
-    written = 0
+    assembly = Assembly(text, on_read=on_read)
     found = False
     for match in _PAIR.finditer(text):
         found = True
         raw = match["value"]
         value = None if raw is None else _read(raw[1:-1], _APPLE_ESCAPE)
         if value is not None:
-            assembly.keep(text[written : match.start("value")])
-            assembly.add(Message.of(value, format_of("objc"), _string, raw))
-            written = match.end("value")
+            message = Message.of(value, format_of("objc"), _string, raw)
+            assembly.replace(*match.span("value"), message)
     if text.strip() and not found:
         raise DataError('The file must have lines such as "key" = "text";, but has none.')
-    assembly.keep(text[written:])
+    assembly.keep_until(len(text))
     return assembly
 
 

@@ -6,8 +6,7 @@ translated from the source.
 Source: https://doc.qt.io/qt-6/linguist-ts-file-format.html
 """
 
-from heed.data.xml_events import MAX_NAME_CHARS
-from heed.data.xml_segments import rank_of
+from heed.data.xml_segments import require_target
 from heed.documents.assembly import Assembly
 from heed.documents.attributes import attribute
 from heed.documents.fields import format_of
@@ -16,7 +15,6 @@ from heed.documents.message import Message
 from heed.documents.segment import OnRead, ignore
 from heed.documents.structure import matched
 from heed.documents.tags import Token, opened, read_tokens, require_root
-from heed.errors import DataError
 
 
 def split_ts(text: str, target_lang: str = "", on_read: OnRead = ignore) -> Assembly:
@@ -33,9 +31,8 @@ def split_ts(text: str, target_lang: str = "", on_read: OnRead = ignore) -> Asse
     tokens = read_tokens(text, is_xml=True)
     partner = matched(text, tokens, is_xml=True)
     root = require_root(text, tokens, "TS")
-    _require_language(attribute(root.raw, "language"), target_lang)
-    assembly = Assembly(on_read=on_read)
-    written = 0
+    require_target([attribute(root.raw, "language")], target_lang)
+    assembly = Assembly(text, on_read=on_read)
     source = ""
     for number, token in enumerate(tokens):
         last = partner.get(number, number) if token.kind in ("open", "empty") else number
@@ -45,21 +42,14 @@ def split_ts(text: str, target_lang: str = "", on_read: OnRead = ignore) -> Asse
             source = "".join(each.text for each in inside) if is_text else ""
         elif token.name == "translation" and source and _is_to_fill(tokens[number : last + 1]):
             for first, end in _forms(tokens, partner, number, last):
-                assembly.keep(text[written : tokens[first].start] + opened(tokens[first]))
+                assembly.keep_until(tokens[first].start)
+                assembly.keep(opened(tokens[first]))
                 assembly.add(Message.of(source, format_of("qt"), escape_xml))
                 assembly.keep(f"</{tokens[first].name}>")
-                written = tokens[end].start + len(tokens[end].raw)
+                assembly.place = tokens[end].start + len(tokens[end].raw)
             source = ""
-    assembly.keep(text[written:])
+    assembly.keep_until(len(text))
     return assembly
-
-
-def _require_language(declared: str, target_lang: str) -> None:
-    if declared and target_lang and rank_of(declared, target_lang) is None:
-        raise DataError(
-            f"The file must be translated into {target_lang}, but says that it is translated into "
-            f"{declared[:MAX_NAME_CHARS]}."
-        )
 
 
 def _is_to_fill(element: list[Token]) -> bool:

@@ -25,8 +25,8 @@ def split_resx(text: str, on_read: OnRead = ignore) -> Assembly:
     tokens = read_tokens(text, is_xml=True)
     partner = matched(text, tokens, is_xml=True)
     require_root(text, tokens, "root")
-    assembly = Assembly(on_read=on_read)
-    written = end = 0
+    assembly = Assembly(text, on_read=on_read)
+    end = 0
     for number, token in enumerate(tokens):
         if token.kind != "open":
             continue
@@ -36,12 +36,10 @@ def split_resx(text: str, on_read: OnRead = ignore) -> Assembly:
             inside = tokens[number + 1 : partner[number]]
             start, behind = token.start + len(token.raw), tokens[partner[number]].start
             if all(each.kind == "text" for each in inside):
-                assembly.keep(text[written:start])
-                value = "".join(each.text for each in inside)
-                raw = text[start:behind]
-                assembly.add(Message.of(value, format_of("csharp"), escape_xml, raw))
-                written = behind
-    assembly.keep(text[written:])
+                value, raw = "".join(each.text for each in inside), text[start:behind]
+                message = Message.of(value, format_of("csharp"), escape_xml, raw)
+                assembly.replace(start, behind, message)
+    assembly.keep_until(len(text))
     return assembly
 
 

@@ -15,7 +15,7 @@ from heed.documents.flow import flow
 from heed.documents.markup import Markup, escape
 from heed.documents.segment import OnRead, Segment, ignore, is_unchanged
 from heed.documents.structure import Rules, structure
-from heed.documents.tags import Token, read_tokens
+from heed.documents.tags import Token, parts_of_text, read_tokens
 from heed.documents.wrapping import break_like
 from heed.translate.result import Translation
 
@@ -123,16 +123,12 @@ def _add_speech(assembly: Assembly, lines: list[str], *, is_vtt: bool) -> None:
 def _tokens(text: str) -> list[Token]:
     tokens: list[Token] = []
     for token in read_tokens(text, is_xml=False):
-        start = 0
         if token.kind == "text" and token.raw == token.text:
-            for match in _MARK.finditer(token.raw):
-                before = token.raw[start : match.start()]
-                tokens.append(Token("text", before, token.start + start, text=before))
-                tokens.append(Token("other", match[0], token.start + match.start()))
-                start = match.end()
-        if token.kind == "open":
+            for part, match in parts_of_text(token, _MARK):
+                tokens.append(replace(part, kind="other", text="") if match else part)
+        elif token.kind == "open":
             # The classes of a WebVTT tag are part of its name: <c.yellow>.
-            token = replace(token, name=token.name.partition(".")[0])
-        rest = token.raw[start:]
-        tokens.append(Token("text", rest, token.start + start, text=rest) if start else token)
+            tokens.append(replace(token, name=token.name.partition(".")[0]))
+        else:
+            tokens.append(token)
     return tokens

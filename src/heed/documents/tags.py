@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
 from html.entities import html5
+from itertools import chain
 from typing import Literal
 
 from heed.errors import DataError
@@ -86,6 +87,25 @@ def position(source: str, start: int) -> str:
     """`line 3, column 5`, both counted from 1."""
     line_start = source.rfind("\n", 0, start) + 1
     return f"line {source.count(chr(10), 0, start) + 1}, column {start - line_start + 1}"
+
+
+def parts_of_text(
+    token: Token, pattern: re.Pattern[str]
+) -> Iterator[tuple[Token, re.Match[str] | None]]:
+    """The parts of a text, as written: each match, and what stands between matches."""
+    start = 0
+    for match in chain(pattern.finditer(token.raw), [None]):
+        end = match.start() if match else len(token.raw)
+        if start < end:
+            yield _part(token, start, end), None
+        if match:
+            yield _part(token, end, match.end()), match
+            start = match.end()
+
+
+def _part(token: Token, start: int, end: int) -> Token:
+    raw = token.raw[start:end]
+    return Token("text", raw, token.start + start, text=raw)
 
 
 def require_root(source: str, tokens: Sequence[Token], name: str) -> Token:

@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from heed.data.xliff import ASIDE, DATA, SEGMENTED, UNITS, UNTRANSLATED, is_forbidden
-from heed.data.xml_events import MAX_NAME_CHARS
-from heed.data.xml_segments import rank_of
+from heed.data.xml_segments import rank_of, require_target
 from heed.documents.assembly import Assembly
 from heed.documents.attributes import attribute
 from heed.documents.markup import Markup
@@ -24,12 +23,10 @@ from heed.documents.segment import OnRead, Segment, ignore
 from heed.documents.structure import Structure, matched
 from heed.documents.tags import Token, opened, require_root
 from heed.documents.xliff_content import content_markup, local_name, tokens_of
-from heed.errors import DataError
 from heed.translate.result import Translation
 
 Place = tuple[int, int]
 
-_MOST_SHOWN = 10  # languages in a message
 _STATE = re.compile(r"(\sstate\s*=\s*)(\"[^\"]*\"|'[^']*')")
 _TRANSLATED = {"segment": "translated", "target": "needs-review-translation"}
 """The new state of an element that had one: a person has still to look at the translation."""
@@ -100,47 +97,26 @@ def split_xliff(text: str, target_lang: str = "", on_read: OnRead = ignore) -> A
     tokens = tokens_of(text)
     found = Structure(tokens, matched(text, tokens, is_xml=True))
     root = require_root(text, tokens, "xliff")
-    _require_language(found, target_lang)
-    assembly = Assembly(on_read=on_read)
-    written = 0
+    files = (token for token in tokens if local_name(token) in ("xliff", "file"))
+    require_target(map(_language, files), target_lang)
+    assembly = Assembly(text, on_read=on_read)
     for unit in _units(found, target_lang):
         if "source" not in unit.places:
             continue
         if not _is_to_fill(found, unit):
-            written = _fill_segments(assembly, text, found, unit, written)
+            _fill_segments(assembly, found, unit)
             continue
-        if not written and target_lang and _lacks_language(root.raw):
-            written = root.start + len(root.raw) - 1
-            assembly.keep(f'{text[:written]} trgLang="{target_lang}"')
-        written = _fill(assembly, text, found, unit, written)
-    assembly.keep(text[written:])
+        if not assembly.place and target_lang and _lacks_language(root.raw):
+            assembly.keep_until(root.start + len(root.raw) - 1)
+            assembly.keep(f' trgLang="{target_lang}"')
+        _fill(assembly, found, unit)
+    assembly.keep_until(len(text))
     return assembly
 
 
 def _lacks_language(root: str) -> bool:
     """Whether the first tag lacks the language that version 2 requires where there are targets."""
     return attribute(root, "version").startswith("2") and not attribute(root, "trglang")
-
-
-def _require_language(found: Structure, target_lang: str) -> None:
-    """Refuse a file that is translated into other languages only.
-
-    Raises:
-        DataError: it is; names them.
-    """
-    languages = [
-        _language(token) for token in found.tokens if local_name(token) in ("xliff", "file")
-    ]
-    declared = [*dict.fromkeys(filter(None, languages))]
-    if (
-        target_lang
-        and declared
-        and not any(rank_of(each, target_lang) is not None for each in declared)
-    ):
-        raise DataError(
-            f"The file must be translated into {target_lang}, but says that it is translated into "
-            f"{' and '.join(each[:MAX_NAME_CHARS] for each in declared[:_MOST_SHOWN])}."
-        )
 
 
 def _language(token: Token) -> str:
@@ -250,25 +226,22 @@ def _open_segments(found: Structure, unit: _Unit) -> list[tuple[Place, Place]]:
     ]
 
 
-def _fill_segments(
-    assembly: Assembly, text: str, found: Structure, unit: _Unit, written: int
-) -> int:
-    """Add the translations of empty segments, and return the end of the text added so far."""
+def _fill_segments(assembly: Assembly, found: Structure, unit: _Unit) -> None:
+    """Add the translations of empty segments."""
     for (first, last), source in _open_segments(found, unit):
         begin, end = found.tokens[first], found.tokens[last]
-        assembly.keep(text[written : begin.start])
-        markup = _markup(_inner(text, found.tokens, *source), unit, has_segments=True)
-        assembly.add(_Target(markup, opened(begin), f"</{begin.name}>"))
-        written = end.start + len(end.raw)
-    return written
+        markup = _markup(_inner(assembly.source, found.tokens, *source), unit, has_segments=True)
+        target = _Target(markup, opened(begin), f"</{begin.name}>")
+        assembly.replace(begin.start, end.start + len(end.raw), target)
 
 
-def _fill(assembly: Assembly, text: str, found: Structure, unit: _Unit, written: int) -> int:
-    """Add the translation of a unit, and return the end of the text added so far."""
+def _fill(assembly: Assembly, found: Structure, unit: _Unit) -> None:
+    """Add the translation of a unit."""
     tokens = found.tokens
     start = tokens[unit.segment]
-    assembly.keep(text[written : start.start] + _with_state(start.raw, "segment"))
-    written = start.start + len(start.raw)
+    assembly.keep_until(start.start)
+    assembly.keep(_with_state(start.raw, "segment"))
+    assembly.place = start.start + len(start.raw)
     source, has_segments = unit.places["source"], SEGMENTED in unit.places
     first, last = unit.places[SEGMENTED] if has_segments else source
     name = tokens[source[0]].name.removesuffix("source") + "target"
@@ -281,11 +254,9 @@ def _fill(assembly: Assembly, text: str, found: Structure, unit: _Unit, written:
         insert = behind = tokens[last].start + len(tokens[last].raw)
         before = tokens[source[0] - 1]
         opening = (before.raw if before.text.isspace() else "") + opening
-    content = _inner(text, tokens, first, last)
-    assembly.keep(text[written:insert])
+    content = _inner(assembly.source, tokens, first, last)
     markup = _markup(content, unit, has_segments=has_segments)
-    assembly.add(_Target(markup, opening, closing))
-    return behind
+    assembly.replace(insert, behind, _Target(markup, opening, closing))
 
 
 def _with_state(raw: str, name: str) -> str:
