@@ -8,9 +8,17 @@ from typing import Any
 import numpy as np
 
 from heed.data.corpus import Corpus, TextConfig
-from heed.data.fingerprint import file_facts, require_same, spelled_settings, unchanged
+from heed.data.fingerprint import file_facts, spelled_settings
 from heed.data.lines import read_lines
-from heed.data.prepared import DEV_STORE, REPORT_FILE, TRAIN_FILE, Prepared, read_report, remedied
+from heed.data.prepared import (
+    DEV_STORE,
+    REPORT_FILE,
+    TRAIN_FILE,
+    Prepared,
+    prepare_once,
+    read_report,
+    remedied,
+)
 from heed.data.progress import Report, phase, silent
 from heed.data.split import LARGEST_KNOT, sentence_key
 from heed.data.store import Store
@@ -20,8 +28,6 @@ from heed.data.vocabularies import (
     take_over_vocabs,
     write_vocabs,
 )
-from heed.disk.files import make_directory, to_json, write_atomically
-from heed.disk.folders import remove_temporaries
 from heed.errors import DataError
 from heed.text.normalize import normalize
 from heed.text.vocab import N_SPECIAL, TokenizerConfig, Vocab, choose_vocab_size, train_vocab
@@ -82,17 +88,12 @@ def prepare_labeled(
     is_prepared = (directory / REPORT_FILE).exists()
     phase(report, "checking that the text is the same" if is_prepared else "reading the text")
     taken = take_over_vocabs(tokenizer.vocab_from) if tokenizer.vocab_from else base
-    with unchanged(corpus.files):
-        wanted = _fingerprint(corpus, config, tokenizer, seed, taken)
-        if is_prepared:
-            require_same(read_report(directory).get("fingerprint"), wanted, directory)
-        else:
-            make_directory(directory)
-            remove_temporaries(directory, (REPORT_FILE, TRAIN_FILE, DEV_STORE))
-            found = _write_all(corpus, directory, config, tokenizer, seed, taken, report)
-    if not is_prepared:
-        found["fingerprint"] = wanted
-        write_atomically(directory / REPORT_FILE, to_json(found))
+    prepare_once(
+        directory,
+        corpus.files,
+        lambda: _fingerprint(corpus, config, tokenizer, seed, taken),
+        lambda: _write_all(corpus, directory, config, tokenizer, seed, taken, report),
+    )
     return open_labeled(directory)
 
 

@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from heed.data.clean import CleanReport, Rule, clean, empty
 from heed.data.corpus import Corpus, DataConfig, learned_directions, names_of, tagged_languages
 from heed.data.encode import encode_train
-from heed.data.fingerprint import file_facts, require_same, spelled_settings, unchanged
+from heed.data.fingerprint import file_facts, spelled_settings
 from heed.data.lines import STDIN, require_file
 from heed.data.mono import write_mono
 from heed.data.none_left import all_dropped, require_drawn
 from heed.data.prepared import (
     DEV_FILE,
-    OWN_FILES,
     REPORT_FILE,
     SPOOL_FILE,
     STDIN_FILE,
@@ -32,6 +31,7 @@ from heed.data.prepared import (
     WORDS_FILE,
     Prepared,
     open_prepared,
+    prepare_once,
     read_report,
 )
 from heed.data.progress import Report, counted, phase, silent
@@ -49,12 +49,9 @@ from heed.data.vocabularies import (
 )
 from heed.disk.files import (
     crc32,
-    make_directory,
     temporary_beside,
-    to_json,
     write_atomically,
 )
-from heed.disk.folders import remove_temporaries
 from heed.errors import ConfigError, DataError
 from heed.text.extend import with_controls
 from heed.text.known import KnownWords
@@ -104,27 +101,26 @@ def prepare(
     is_prepared, has_stdin = report_path.exists(), _has_stdin(corpus)
     phase(report, "checking that the corpus is the same" if is_prepared else READING)
     stdin = keep_stdin(kept_stdin, is_kept=is_prepared) if has_stdin else ""
-    with unchanged(corpus.files):
+    taken = take_over_vocabs(tokenizer.vocab_from) if tokenizer.vocab_from else None
+
+    def facts() -> dict[str, str]:
         wanted = _fingerprint(corpus, config, tokenizer, seed, stdin)
         if is_prepared and "tokenizer.slots" not in read_report(directory).get("fingerprint", {}):
             del wanted["tokenizer.slots"]  # an older heed prepared it, without slots
         for side, vocab in zip(("source", "target"), base or (), strict=False):
             wanted[f"{side} vocabulary extended"] = vocab.hash[:12]
-        taken = take_over_vocabs(tokenizer.vocab_from) if tokenizer.vocab_from else None
         for side, vocab in zip(("source", "target"), taken or (), strict=False):
             wanted[f"{side} vocabulary taken over"] = vocab.hash[:12]
-        if is_prepared:
-            require_same(read_report(directory).get("fingerprint"), wanted, directory)
-        else:
-            make_directory(directory)
-            files = _from_file(corpus, kept_stdin)
-            for part in (*files.train, *files.dev, *files.test, *files.made):
-                if columns := table_columns(part):
-                    report({"kind": "note", "text": f"{part.files[0]}: {columns}"})
-            found = _write_all(files, directory, config, tokenizer, seed, taken or base, report)
-    if not is_prepared:
-        found["fingerprint"] = wanted
-        write_atomically(report_path, to_json(found))
+        return wanted
+
+    def write() -> dict[str, Any]:
+        files = _from_file(corpus, kept_stdin)
+        for part in (*files.train, *files.dev, *files.test, *files.made):
+            if columns := table_columns(part):
+                report({"kind": "note", "text": f"{part.files[0]}: {columns}"})
+        return _write_all(files, directory, config, tokenizer, seed, taken or base, report)
+
+    if found := prepare_once(directory, corpus.files, facts, write):
         report({"kind": "prepared", "report": found})
     return open_prepared(corpus, directory)
 
@@ -178,7 +174,6 @@ def _write_all(
     report: Report,
 ) -> dict[str, Any]:
     """Write everything except the report, which is returned: written last, it marks completion."""
-    remove_temporaries(directory, OWN_FILES)
     languages = tagged_languages(corpus, config, tokenizer, base[0].languages if base else ())
     dev, dev_reading = _held_out(corpus.dev)
     test, test_reading = _held_out(corpus.test)

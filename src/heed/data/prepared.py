@@ -3,19 +3,21 @@
 `prepare.py`, `running_text.py` and `labeled.py` make it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from heed.data.corpus import Corpus
+from heed.data.fingerprint import require_same, unchanged
 from heed.data.mono import MONO_FILES, open_mono
 from heed.data.readers import Pair
 from heed.data.spool import read_pairs
 from heed.data.store import Store
 from heed.data.vocabularies import VOCAB_FILES, read_vocabs
-from heed.disk.files import parse_json, read_bytes
+from heed.disk.files import make_directory, parse_json, read_bytes, to_json, write_atomically
+from heed.disk.folders import remove_temporaries
 from heed.errors import FormatError
 from heed.text.known import KnownWords
 from heed.text.languages import Directions, as_directions, directions_to_store
@@ -129,6 +131,42 @@ def open_prepared(corpus: Corpus, directory: Path | str) -> Prepared:
         mono=open_mono(report.get("mono", ()), directory, src_vocab),
     )
     return data.learns(data.learned)
+
+
+def prepare_once(
+    directory: Path,
+    files: Iterable[str],
+    facts: Callable[[], dict[str, str]],
+    write: Callable[[], dict[str, Any]],
+) -> dict[str, Any] | None:
+    """Prepare a corpus, unless it is prepared.
+
+    Args:
+        directory: of all output; made if missing.
+        files: of the corpus.
+        facts: returns those that the corpus depends on, of its settings and files.
+        write: writes all but the report, and returns that. Written last, it marks completion.
+
+    Returns:
+        The report; None if the corpus was prepared before.
+
+    Raises:
+        DataError: a file changes meanwhile.
+        RunError: `directory` holds another corpus or settings: lists the changes.
+        FormatError: `directory` is damaged.
+    """
+    is_prepared = (directory / REPORT_FILE).exists()
+    with unchanged(files):
+        wanted = facts()
+        if is_prepared:
+            require_same(read_report(directory).get("fingerprint"), wanted, directory)
+            return None
+        make_directory(directory)
+        remove_temporaries(directory, OWN_FILES)
+        report = write()
+    report["fingerprint"] = wanted
+    write_atomically(directory / REPORT_FILE, to_json(report))
+    return report
 
 
 @contextmanager

@@ -10,9 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from heed.data.corpus import Corpus, TextConfig
-from heed.data.fingerprint import file_facts, require_same, spelled_settings, unchanged
+from heed.data.fingerprint import file_facts, spelled_settings
 from heed.data.lines import read_lines
-from heed.data.prepared import DEV_STORE, REPORT_FILE, TRAIN_FILE, Prepared, read_report, remedied
+from heed.data.prepared import (
+    DEV_STORE,
+    REPORT_FILE,
+    TRAIN_FILE,
+    Prepared,
+    prepare_once,
+    read_report,
+    remedied,
+)
 from heed.data.progress import Report, counted, phase, silent
 from heed.data.store import Store
 from heed.data.vocabularies import (
@@ -21,8 +29,6 @@ from heed.data.vocabularies import (
     take_over_vocabs,
     write_vocabs,
 )
-from heed.disk.files import make_directory, to_json, write_atomically
-from heed.disk.folders import remove_temporaries
 from heed.errors import ConfigError, DataError
 from heed.text.normalize import normalize
 from heed.text.stream import stream_ids
@@ -72,19 +78,13 @@ def prepare_text(
             "a language model needs one vocabulary, but the model to take pieces from has two. "
             "Learn new ones, or use another model."
         )
-    with unchanged(corpus.files):
-        wanted = _fingerprint(corpus, config, tokenizer, taken)
-        if not is_running:
-            wanted["text.context"] = str(config.context)
-        if is_prepared:
-            require_same(read_report(directory).get("fingerprint"), wanted, directory)
-        else:
-            make_directory(directory)
-            remove_temporaries(directory, (REPORT_FILE, TRAIN_FILE, DEV_STORE))
-            found = _write_all(corpus, directory, config, tokenizer, taken, report, is_running)
-    if not is_prepared:
-        found["fingerprint"] = wanted
-        write_atomically(directory / REPORT_FILE, to_json(found))
+    of_rows = {} if is_running else {"text.context": str(config.context)}
+    prepare_once(
+        directory,
+        corpus.files,
+        lambda: _fingerprint(corpus, config, tokenizer, taken) | of_rows,
+        lambda: _write_all(corpus, directory, config, tokenizer, taken, report, is_running),
+    )
     return open_text(directory)
 
 
