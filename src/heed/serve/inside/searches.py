@@ -59,9 +59,13 @@ class Searches:
     def __init__(self, service: Service, *, is_allowed: bool, n_kept: int) -> None:
         self._service = service
         self._shelf: Shelf[Searched] = Shelf(
-            "search", "/api/v1/search", is_allowed=is_allowed, n_kept=n_kept
+            "search",
+            "/api/v1/search",
+            is_allowed=is_allowed,
+            n_kept=n_kept,
+            is_outdated=lambda found: service.models.is_outdated(found.model, found.translator),
         )
-        service.models.on_loaded.append(self._drop_outdated)
+        service.models.on_loaded.append(self._shelf.drop_outdated)
 
     async def make(
         self,
@@ -121,16 +125,8 @@ class Searches:
             )
 
         found = await self._service.with_model(run, text, direction, given=prefix)
-        self._keep(found)
-        return found
-
-    def _keep(self, found: Searched) -> None:
         self._shelf.put(found.id, found)
-        self._drop_outdated()  # the model may have been loaded again meanwhile
-
-    def _drop_outdated(self) -> None:
-        models = self._service.models
-        self._shelf.drop(lambda found: models.is_outdated(found.model, found.translator))
+        return found
 
     def get(self, id: str) -> Searched:
         """An earlier search.

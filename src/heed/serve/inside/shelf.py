@@ -27,12 +27,22 @@ class Shelf(Generic[Thing]):
         path: path of the request that makes one.
         is_allowed: whether clients may inspect models.
         n_kept: number of results in memory.
+        is_outdated: whether a result is to be dropped.
     """
 
-    def __init__(self, what: str, path: str, *, is_allowed: bool, n_kept: int) -> None:
+    def __init__(
+        self,
+        what: str,
+        path: str,
+        *,
+        is_allowed: bool,
+        n_kept: int,
+        is_outdated: Callable[[Thing], bool] = lambda _: False,
+    ) -> None:
         self._what, self._path = what, path
         self._is_allowed = is_allowed
         self._n_kept = n_kept
+        self._is_outdated = is_outdated
         self._things: OrderedDict[str, Thing] = OrderedDict()
         self._sizes: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -42,7 +52,7 @@ class Shelf(Generic[Thing]):
 
         Args:
             id: from `new_id`.
-            thing: the result; it is always kept.
+            thing: the result; it is kept, unless it is outdated.
             size_bytes: its memory.
         """
         with self._lock:
@@ -50,15 +60,12 @@ class Shelf(Generic[Thing]):
             self._sizes[id] = size_bytes
             while len(self._things) > self._n_kept or self._is_full():
                 self._drop(next(iter(self._things)))
+        self.drop_outdated()  # this one may have become so while it was made
 
-    def drop(self, is_outdated: Callable[[Thing], bool]) -> None:
-        """Drop results.
-
-        Args:
-            is_outdated: whether to drop a result.
-        """
+    def drop_outdated(self) -> None:
+        """Drop the results that are outdated by now."""
         with self._lock:
-            for id in [id for id, thing in self._things.items() if is_outdated(thing)]:
+            for id in [id for id, thing in self._things.items() if self._is_outdated(thing)]:
                 self._drop(id)
 
     def _drop(self, id: str) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from heed.bundle.bundle import load_bundle
 from heed.errors import HeedError
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from heed.explain.embeddings import Map
     from heed.explain.positions import PositionTable, Side
     from heed.vectors.pieces import PieceTable
+
+Key = TypeVar("Key")
+Table = TypeVar("Table")
 
 N_KEPT = 2
 """Number of models whose embeddings are in memory."""
@@ -75,10 +78,7 @@ class Tables:
                     tables = piece_tables(await asyncio.to_thread(load_exact, folder))
                     found = await asyncio.to_thread(map_of_pieces, tables)
                     self._kept[version] = Pieces(tables=tables, map=found)
-                self._kept.move_to_end(version)
-                while len(self._kept) > N_KEPT:
-                    self._kept.popitem(last=False)
-                return self._kept[version]
+                return _used(self._kept, version, N_KEPT)
         except (HeedError, OSError) as error:
             raise refusal_of_model(error, name, folder) from error
 
@@ -108,10 +108,7 @@ class Tables:
                 which = await asyncio.to_thread(version_of, folder), n_positions, side
                 if which not in self._positions:
                     self._positions[which] = await asyncio.to_thread(read)
-                self._positions.move_to_end(which)
-                while len(self._positions) > N_KEPT_POSITIONS:
-                    self._positions.popitem(last=False)
-                return self._positions[which]
+                return _used(self._positions, which, N_KEPT_POSITIONS)
         except (HeedError, OSError) as error:
             raise refusal_of_model(error, name, folder) from error
 
@@ -126,3 +123,11 @@ class Tables:
         if model is not None and model not in self._models.folders:
             raise no_model(model)
         return model or next(iter(self._models.folders))
+
+
+def _used(kept: OrderedDict[Key, Table], key: Key, most: int) -> Table:
+    """A kept table, from now on the latest; of more than `most`, the oldest ones are dropped."""
+    kept.move_to_end(key)
+    while len(kept) > most:
+        kept.popitem(last=False)
+    return kept[key]

@@ -88,9 +88,13 @@ class Traces:
     def __init__(self, service: Service, *, is_allowed: bool, n_kept: int) -> None:
         self._service = service
         self._shelf: Shelf[Kept] = Shelf(
-            "trace", "/api/v1/trace", is_allowed=is_allowed, n_kept=n_kept
+            "trace",
+            "/api/v1/trace",
+            is_allowed=is_allowed,
+            n_kept=n_kept,
+            is_outdated=lambda kept: service.models.is_outdated(kept.model, kept.translator),
         )
-        service.models.on_loaded.append(self._drop_outdated)
+        service.models.on_loaded.append(self._shelf.drop_outdated)
 
     async def make(
         self,
@@ -141,12 +145,7 @@ class Traces:
             run, " ".join(texts), direction, given=" ".join(translations)
         )
         self._shelf.put(kept.id, kept, size_bytes=kept.trace.size_bytes)
-        self._drop_outdated()  # the model may have been loaded again meanwhile
         return kept
-
-    def _drop_outdated(self) -> None:
-        models = self._service.models
-        self._shelf.drop(lambda kept: models.is_outdated(kept.model, kept.translator))
 
     def get(self, id: str) -> Kept:
         """An earlier trace.
