@@ -26,6 +26,10 @@ PARTS = {
         "word/footer1.xml": DOCX,
     },
     "pptx": {"ppt/slides/slide12.xml": PPTX, "ppt/presentation.xml": "<a>b</a>"},
+    "xlsx": {
+        "xl/sharedStrings.xml": "<sst><si><t>a b</t></si></sst>",
+        "xl/workbook.xml": "<workbook><sheets><sheet name='a'/></sheets></workbook>",
+    },
     "odt": {"content.xml": ODF, "meta.xml": "<a>b</a>"},
     "odp": {"content.xml": ODF},
     "ods": {"content.xml": ODF},
@@ -63,7 +67,7 @@ def test_parts_with_text_are_translated_and_all_others_copied(ending: str) -> No
     for name, part in contents(done).items():
         before = contents(data)[name]
         assert part.lower() == before.lower()
-        is_text = bool(ARCHIVE_FORMATS[ending][0].fullmatch(name))
+        is_text = bool(ARCHIVE_FORMATS[ending].parts.fullmatch(name))
         assert (part != before) == is_text
 
 

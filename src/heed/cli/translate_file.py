@@ -67,8 +67,8 @@ def translate_file(
     """Translate the text of a file and write it as a file of the same format.
 
     IN is plain text, HTML, XML, Markdown, subtitles, texts of a program (such as .po, .xliff, .json
-    or .resx), an Office document (.docx, .pptx), an OpenDocument file or an EPUB book; its suffix
-    tells which. OUT may be -, standard output.
+    or .resx), an Office document (.docx, .pptx, .xlsx), an OpenDocument file or an EPUB book; its
+    suffix tells which. OUT may be -, standard output.
     """
     if input_path == STANDARD:
         raise UsageError(

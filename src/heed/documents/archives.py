@@ -1,4 +1,4 @@
-"""Files that are ZIP archives of XML: .docx, .pptx, .odt, .odp, .ods and .epub.
+"""Files that are ZIP archives of XML: .docx, .pptx, .xlsx, .odt, .odp, .ods and .epub.
 
 Parts that hold text are translated; all others are copied. Nothing is unpacked to the disk, so the
 name of a part is never used as a path. Custom entities are never expanded.
@@ -16,6 +16,7 @@ from heed.documents.encoding import Encoding, read
 from heed.documents.markup import parse_markup
 from heed.documents.runs import split_runs
 from heed.documents.segment import OnRead, Segment, ignore, require_one_each
+from heed.documents.workbook import PARTS, has_text, names_of_columns, split_workbook_part
 from heed.errors import DataError
 from heed.translate.result import Translation
 
@@ -65,7 +66,7 @@ _ODF_JOINING = [
 ]
 
 
-def _odf(text: str) -> Content:
+def _split_odf(text: str) -> Content:
     return parse_markup(
         text,
         kind="xml",
@@ -75,25 +76,44 @@ def _odf(text: str) -> Content:
     )
 
 
-Splitter = Callable[[str], Content]
+@dataclass(frozen=True, slots=True)
+class ArchiveFormat:
+    """A format.
 
-ARCHIVE_FORMATS: dict[str, tuple[re.Pattern[str], Splitter]] = {
-    "docx": (
+    Attributes:
+        parts: the names of the parts that may hold text.
+        splitter: returns the function that splits such a part; receives the archive.
+        has_text: whether such a part holds text. The others are copied.
+    """
+
+    parts: re.Pattern[str]
+    splitter: Callable[[zipfile.ZipFile], Callable[[str], Content]]
+    has_text: Callable[[bytes], bool] = lambda _: True
+
+
+def _split_workbook(workbook: zipfile.ZipFile) -> Callable[[str], Content]:
+    kept = names_of_columns(workbook)
+    return lambda text: split_workbook_part(text, kept)
+
+
+ARCHIVE_FORMATS: dict[str, ArchiveFormat] = {
+    "docx": ArchiveFormat(
         # Some editors number every part, as in `document2.xml`.
         re.compile(r"word/(?:document|header|footer|footnotes|endnotes)\d*\.xml"),
-        lambda text: split_runs(text, "w"),
+        lambda _: lambda text: split_runs(text, "w"),
     ),
-    "pptx": (
+    "pptx": ArchiveFormat(
         re.compile(r"ppt/(?:slides/slide|notesSlides/notesSlide)\d+\.xml"),
-        lambda text: split_runs(text, "a"),
+        lambda _: lambda text: split_runs(text, "a"),
     ),
+    "xlsx": ArchiveFormat(PARTS, _split_workbook, has_text),
     # Headers and footers of pages are among the styles.
-    "odt": (re.compile(r"(?:content|styles)\.xml"), _odf),
-    "odp": (re.compile(r"content\.xml"), _odf),
-    "ods": (re.compile(r"content\.xml"), _odf),
-    "epub": (re.compile(r".+\.(?:xhtml|html|htm)", re.I), parse_markup),
+    "odt": ArchiveFormat(re.compile(r"(?:content|styles)\.xml"), lambda _: _split_odf),
+    "odp": ArchiveFormat(re.compile(r"content\.xml"), lambda _: _split_odf),
+    "ods": ArchiveFormat(re.compile(r"content\.xml"), lambda _: _split_odf),
+    "epub": ArchiveFormat(re.compile(r".+\.(?:xhtml|html|htm)", re.I), lambda _: parse_markup),
 }
-"""Maps an ending to the names of the parts that hold text, and to the function that splits them."""
+"""The formats by the endings of their files."""
 
 
 @dataclass(slots=True)
@@ -151,15 +171,19 @@ def open_archive(name: str, data: bytes, ending: str, on_read: OnRead = ignore) 
     Raises:
         DataError: it is damaged or encrypted, holds no text part, or is too large unpacked.
     """
-    pattern, split = ARCHIVE_FORMATS[ending]
+    form = ARCHIVE_FORMATS[ending]
     archive = Archive()
+    has_parts = False
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             infos = packed.infolist()
             _require_sane(name, infos, len(data))
+            split = form.splitter(packed)
             for info in infos:
                 part = packed.read(info)
-                if not pattern.fullmatch(info.filename):
+                is_part = form.parts.fullmatch(info.filename) is not None
+                has_parts = has_parts or is_part
+                if not is_part or not form.has_text(part):
                     archive.parts.append((info, part))
                     continue
                 part_ending = info.filename.rpartition(".")[2].lower()
@@ -172,7 +196,7 @@ def open_archive(name: str, data: bytes, ending: str, on_read: OnRead = ignore) 
         raise DataError(f"{name} is damaged, or is not a .{ending} file: {error}.") from None
     except (ValueError, OSError, zlib.error) as error:
         raise DataError(f"{name} is damaged: {error}.") from None
-    if all(isinstance(part, bytes) for _, part in archive.parts):
+    if not has_parts:
         raise DataError(f"{name} has no part with text, so it is not a .{ending} file.")
     return archive
 

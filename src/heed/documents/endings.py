@@ -23,7 +23,7 @@ TEXT_ENDINGS = (
     "arb",
     "ts",
 )
-ARCHIVE_ENDINGS = ("docx", "pptx", "odt", "odp", "ods", "epub")
+ARCHIVE_ENDINGS = ("docx", "pptx", "xlsx", "odt", "odp", "ods", "epub")
 
 SUPPORTED_FORMATS = tuple(f".{ending}" for ending in (*TEXT_ENDINGS, *ARCHIVE_ENDINGS))
 """The endings with a dot."""

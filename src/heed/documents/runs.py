@@ -53,8 +53,8 @@ _RULES = Rules(is_xml=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
-    """A run that holds only text."""
+class Run:
+    """A run that holds only text, between the tags that begin and end it."""
 
     opening: str
     texts: list[Token]
@@ -66,7 +66,7 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class Line:
     """Runs and the tokens between them, as markup whose plain text is in runs of one format.
 
     Attributes:
@@ -107,11 +107,20 @@ def split_runs(text: str, prefix: str) -> Assembly:
     Raises:
         DataError: the XML is malformed, or holds U+FDD0 or U+FDD1.
     """
-    if _BEGIN in text or _END in text:
-        raise DataError("The document has U+FDD0 or U+FDD1, which are not characters. Remove them.")
+    require_no_marks(text)
     tokens = read_tokens(text, is_xml=True)
     structure(text, tokens, replace(_RULES, is_xml=True))
     return _Parts(text, _with_indents(tokens, f"{prefix}:t"), prefix).assembly
+
+
+def require_no_marks(text: str) -> None:
+    """Check that a text lacks the signs that mark the runs of a line.
+
+    Raises:
+        DataError: it has one.
+    """
+    if _BEGIN in text or _END in text:
+        raise DataError("The document has U+FDD0 or U+FDD1, which are not characters. Remove them.")
 
 
 def _with_indents(tokens: list[Token], holder: str) -> list[Token]:
@@ -141,7 +150,7 @@ class _Parts:
     def __init__(self, text: str, tokens: list[Token], prefix: str) -> None:
         self.assembly = Assembly()
         self._text, self._tokens, self._prefix = text, tokens, prefix
-        self._line: list[_Run | Token] = []
+        self._line: list[Run | Token] = []
         self._start: int | None = None  # start of the line
         self._before = ""  # XML that closes the run in which the line begins
         self._heads: list[str] = []  # of the open runs; they nest, as a drawing in a run has runs
@@ -260,7 +269,7 @@ class _Parts:
         texts = self._tokens[number + 1 : after - 1]
         if self._name(token) == _HYPHEN:
             texts = [Token("text", "\u2011", token.start, text="\u2011")]
-        self._line.append(_Run(self._heads[-1] + opening, texts, closing))
+        self._line.append(Run(self._heads[-1] + opening, texts, closing))
         return after
 
     def _begin_line(self, start: int) -> None:
@@ -272,9 +281,9 @@ class _Parts:
             whole = self._text[self._start : end]
             raw = whole.rstrip(_WHITE_SPACE)
             line = _merged(self._line)
-            if any(isinstance(item, _Run) for item in line):
+            if any(isinstance(item, Run) for item in line):
                 after = self._heads[-1] if self._is_inside else ""
-                self.assembly.add(_line(line, raw, self._before, after))
+                self.assembly.add(line_of(line, raw, self._before, after))
             else:
                 self.assembly.keep(raw)
             self.assembly.keep(whole[len(raw) :])
@@ -291,31 +300,32 @@ def _behind(tokens: list[Token], number: int) -> int:
             return number
 
 
-def _line(items: list[_Run | Token], raw: str, before: str, after: str) -> _Line:
+def line_of(items: Sequence[Run | Token], raw: str, before: str = "", after: str = "") -> Line:
+    """Runs, one of them at least, and tokens between them as a line; see `Line`."""
     lengths: Counter[str] = Counter()
     for item in items:
-        if isinstance(item, _Run):
+        if isinstance(item, Run):
             lengths[item.format] += 1 + sum(len(token.text) for token in item.texts)
     plain_format = lengths.most_common(1)[0][0]
-    plain = next(i for i in items if isinstance(i, _Run) and i.format == plain_format)
+    plain = next(i for i in items if isinstance(i, Run) and i.format == plain_format)
     tokens: list[Token] = []
     for item in items:
-        if isinstance(item, _Run):
+        if isinstance(item, Run):
             tokens += _run_tokens(item, plain_format)
         else:
             tokens.append(Token(item.kind, f"{_END}{item.raw}{_BEGIN}", item.start, "moved"))
     segments, parts = flow(
         structure(raw, tokens, _RULES), is_html=False, split=sentences, escape=_escape
     )
-    return _Line(Markup(segments, parts), raw, plain.opening, plain.closing, before, after)
+    return Line(Markup(segments, parts), raw, plain.opening, plain.closing, before, after)
 
 
-def _merged(line: list[_Run | Token]) -> list[_Run | Token]:
+def _merged(line: list[Run | Token]) -> list[Run | Token]:
     """Merge neighboring runs with the same look; editors split them arbitrarily."""
-    merged: list[_Run | Token] = []
-    latest: _Run | None = None
+    merged: list[Run | Token] = []
+    latest: Run | None = None
     for item in line:
-        if not isinstance(item, _Run):
+        if not isinstance(item, Run):
             latest = None
             merged.append(item)
         elif latest is None or item.format != latest.format:
@@ -326,7 +336,7 @@ def _merged(line: list[_Run | Token]) -> list[_Run | Token]:
     return merged
 
 
-def _run_tokens(run: _Run, plain_format: str) -> list[Token]:
+def _run_tokens(run: Run, plain_format: str) -> list[Token]:
     if run.format == plain_format:
         return run.texts
     start = run.texts[0].start if run.texts else 0
