@@ -62,6 +62,7 @@ class Run:
 
     @property
     def format(self) -> str:
+        """The tags that decide how the text looks."""
         return _INVISIBLE.sub("", self.opening)
 
 
@@ -87,9 +88,11 @@ class Line:
 
     @property
     def segments(self) -> list[Segment]:
+        """The segments to translate, in order."""
         return self.markup.segments
 
     def join(self, translations: Sequence[Translation]) -> str:
+        """The line with each segment replaced by its translation."""
         if is_unchanged(self.segments, translations):
             return self.raw
         text = f"{_BEGIN}{self.markup.join(translations)}{_END}".replace(_EMPTY_RUN, "")
