@@ -13,6 +13,7 @@ from heed.errors import DataError, UsageError
 from heed.translate.result import Translation
 
 DOCX = '<w:document><w:p><w:r><w:t xml:space="preserve">a b</w:t></w:r></w:p></w:document>'
+DIAGRAM = "<dgm:dataModel><dgm:t><a:p><a:r><a:t>a b</a:t></a:r></a:p></dgm:t></dgm:dataModel>"
 PPTX = "<p:sld><a:p><a:r><a:t>a b</a:t></a:r></a:p></p:sld>"
 ODF = (
     "<office:document-content><office:automatic-styles><number:text>x</number:text>"
@@ -24,8 +25,14 @@ PARTS = {
         "word/document.xml": DOCX,
         "word/styles.xml": "<a>style</a>",
         "word/footer1.xml": DOCX,
+        "word/comments.xml": DOCX,
+        "word/diagrams/data1.xml": DIAGRAM,
     },
-    "pptx": {"ppt/slides/slide12.xml": PPTX, "ppt/presentation.xml": "<a>b</a>"},
+    "pptx": {
+        "ppt/slides/slide12.xml": PPTX,
+        "ppt/diagrams/drawing2.xml": DIAGRAM,
+        "ppt/presentation.xml": "<a>b</a>",
+    },
     "xlsx": {
         "xl/sharedStrings.xml": "<sst><si><t>a b</t></si></sst>",
         "xl/workbook.xml": "<workbook><sheets><sheet name='a'/></sheets></workbook>",

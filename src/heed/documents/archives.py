@@ -27,6 +27,7 @@ MAX_RATIO = 200
 _SMALL_BYTES = 1 << 20
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _IS_ENCRYPTED = 1
+_PREFIX = re.compile(r"<(\w+):")
 
 # Elements of OpenDocument without translatable text.
 _ODF_IGNORED = [
@@ -76,6 +77,11 @@ def _split_odf(text: str) -> Content:
     )
 
 
+def _split_office(text: str) -> Content:
+    prefix = _PREFIX.search(text)
+    return split_runs(text, "w" if prefix and prefix[1] == "w" else "a")
+
+
 @dataclass(frozen=True, slots=True)
 class ArchiveFormat:
     """A format.
@@ -99,12 +105,17 @@ def _split_workbook(workbook: zipfile.ZipFile) -> Callable[[str], Content]:
 ARCHIVE_FORMATS: dict[str, ArchiveFormat] = {
     "docx": ArchiveFormat(
         # Some editors number every part, as in `document2.xml`.
-        re.compile(r"word/(?:document|header|footer|footnotes|endnotes)\d*\.xml"),
-        lambda _: lambda text: split_runs(text, "w"),
+        re.compile(
+            r"word/(?:(?:document|header|footer|footnotes|endnotes|comments)\d*"
+            r"|diagrams/(?:data|drawing)\d+)\.xml"
+        ),
+        lambda _: _split_office,
     ),
     "pptx": ArchiveFormat(
-        re.compile(r"ppt/(?:slides/slide|notesSlides/notesSlide)\d+\.xml"),
-        lambda _: lambda text: split_runs(text, "a"),
+        re.compile(
+            r"ppt/(?:slides/slide|notesSlides/notesSlide|diagrams/data|diagrams/drawing)\d+\.xml"
+        ),
+        lambda _: _split_office,
     ),
     "xlsx": ArchiveFormat(PARTS, _split_workbook, has_text),
     # Headers and footers of pages are among the styles.
