@@ -106,6 +106,7 @@ def test_numbers_are_compared(source: str, text: str, missing: list[str], extra:
 def test_number_words_need_both_languages() -> None:
     assert different_numbers("two men", "drei Männer") == ([], [])
     assert different_numbers("two men", "drei Männer", "en", "xx") == ([], [])
+    assert different_numbers("deux chats", "trzy koty", "fr", "pl") == (["2"], ["3"])
 
 
 def test_letters_of_another_script_are_seen() -> None:
