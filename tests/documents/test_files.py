@@ -19,6 +19,8 @@ SAMPLES = {
     ".markdown": "- a\n",
     ".srt": "1\n0 --> 1\na\n",
     ".vtt": "WEBVTT\n\n0 --> 1\na\n",
+    ".ass": "Dialogue: 0,0,0,a,,0,0,0,,{\\i1}b\\Nc\n",
+    ".ssa": "[Events]\nFormat: Start, Text\nDialogue: 0,a, b\n",
     ".json": '{"a": "b \\"c\\"", "d": [1, "e"]}',
     ".properties": "# a\nb = c\nd : e \\t f\n",
     ".resx": "<root><data name='a'><value>b &amp; c</value></data></root>",

@@ -4,12 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.documents.fakes import backwards, shouted, unchanged
 
-from heed.documents.subtitles import split_srt, split_vtt
+from heed.documents.subtitles import split_ass, split_srt, split_vtt
 from heed.translate.result import Translation
 
 CUE = ["1\n", "0 --> 1\n", "a b", " a b \n", " ", "\n", "\r\n", "NOTE x\n"]
+DIALOGUE = ["Dialogue: 0,0,0,a,,0,0,0,,", "\\N", "\\h", "\nFormat: a, b\n"]
 MARKS = ["- ", "<i>", "</i>", "<0:1>", "{\\i1}", "<font\nx>"]
-SOUP = st.lists(st.sampled_from([*CUE, *MARKS])).map("".join)
+SOUP = st.lists(st.sampled_from([*CUE, *MARKS, *DIALOGUE])).map("".join)
 
 SRT = """1
 00:00:01,000 --> 00:00:02,000
@@ -25,7 +26,7 @@ shirt</i> is here.
 
 @given(SOUP | st.text())
 def test_joining_unchanged_segments_gives_the_file(text: str) -> None:
-    for split in (split_srt, split_vtt):
+    for split in (split_srt, split_vtt, split_ass):
         assembly = split(text)
         assert assembly.join(unchanged(assembly.segments)) == text
 
@@ -83,3 +84,45 @@ def test_notes_styles_names_and_moments_of_vtt_are_kept() -> None:
         "bye", "BYE"
     ).replace("you", "YOU")
     assert "<b>" not in assembly.join([Translation(text="<b>")])
+
+
+ASS = r"""[Script Info]
+Title: a title
+
+[V4+ Styles]
+Format: Name, Fontname
+Style: a,Arial
+
+[Events]
+Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
+Comment: 0,0:00:00.00,0:00:01.00,a,,0,0,0,,a note
+Dialogue: 0,0:00:01.00,0:00:02.00,a,Ann,0,0,0,,{\an8}{\i1}A man, in a{\i0} blue\Nshirt is here.
+Dialogue: 0,0:00:02.00,0:00:03.00,a,,0,0,0,,- Who is it?\N- Me
+Dialogue: 0,0:00:02.00,0:00:03.00,a,,0,0,0,,{\p1}m 0 0 l 9 9
+Dialogue: 0,0:00:02.00
+Dialogue: 0,0:00:03.00,0:00:04.00,a,,0,0,0,,\h\hone\htwo
+"""
+
+
+def test_dialogue_of_substation_alpha_is_translated_and_all_else_kept() -> None:
+    assembly = split_ass(ASS)
+    assert [segment.text for segment in assembly.segments] == [
+        "A man, in a blue shirt is here.",
+        "Who is it?",
+        "Me",
+        "one\u00a0two",
+    ]
+    assert assembly.join(unchanged(assembly.segments)) == ASS
+    expected = ASS.replace(r"\h", "\u00a0")
+    for text in (r"A man, in a{\i0} blue\Nshirt is here", "Who is it", "- Me", "one\u00a0two"):
+        shouting = text.upper().replace(r"{\I0}", r"{\i0}")
+        assert text in expected
+        expected = expected.replace(text, shouting)
+    assert assembly.join(shouted(assembly.segments)) == expected
+
+
+def test_fields_of_a_dialogue_are_those_of_its_format() -> None:
+    text = "Format: Marked, Start, Text\r\nDialogue: 0,1,a, b\r\n"
+    assembly = split_ass(text)
+    assert [segment.text for segment in assembly.segments] == ["a, b"]
+    assert assembly.join(shouted(assembly.segments)) == text.replace("a, b", "A, B")

@@ -10,6 +10,8 @@ TEXT_ENDINGS = (
     "markdown",
     "srt",
     "vtt",
+    "ass",
+    "ssa",
     "json",
     "properties",
     "strings",

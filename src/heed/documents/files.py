@@ -22,7 +22,7 @@ from heed.documents.properties import split_properties, split_strings
 from heed.documents.qt import split_ts
 from heed.documents.resx import split_resx
 from heed.documents.segment import OnRead, Segment, ignore
-from heed.documents.subtitles import split_srt, split_vtt
+from heed.documents.subtitles import split_ass, split_srt, split_vtt
 from heed.documents.xliff import split_xliff
 from heed.errors import DataError
 from heed.translate.result import Translation
@@ -46,6 +46,8 @@ TEXT_FORMATS: dict[str, Callable[[str, OnRead], Content]] = {
     "markdown": split_markdown,
     "srt": split_srt,
     "vtt": split_vtt,
+    "ass": split_ass,
+    "ssa": split_ass,
     "json": split_json,
     "properties": split_properties,
     "strings": split_strings,

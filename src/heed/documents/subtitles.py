@@ -1,13 +1,13 @@
-"""SubRip (.srt) and WebVTT (.vtt): numbers, times, notes and styles are kept.
+"""SubRip (.srt), WebVTT (.vtt) and Advanced SubStation Alpha (.ass): times and styles are kept.
 
 The lines of a cue are translated as one text, which is then broken at about the same relative
 positions. A line that begins with a dash is another speaker's, and a separate text.
 
-Sources: the SubRip format; W3C WebVTT, section 4.
+Sources: the SubRip format; W3C WebVTT, section 4; the specification of .ass, appendix A.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from heed.documents.assembly import Assembly
@@ -28,8 +28,24 @@ _POSITION = re.compile(r"(?:\{\\[^}]*\})+")
 # A timestamp inside a cue, or a style of SubStation Alpha.
 _MARK = re.compile(r"<\d[\d:.]*>|\{\\[^{}]*\}")
 _TAG = re.compile(r"<[^<>]*>")
-_KEPT_BLOCKS = ("NOTE", "STYLE", "REGION")
 _RULES = Rules(is_xml=False)
+_KEPT_BLOCKS = ("NOTE", "STYLE", "REGION")
+
+
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    """How a format writes signs of a text."""
+
+    read: Callable[[str], str] = str
+    write: Callable[[str], str] = str
+
+
+_SRT = _Signs()
+_VTT = _Signs(write=escape)
+_ASS = _Signs(read=lambda text: text.replace(r"\h", "\u00a0"))
+_ASS_BREAK = re.compile(r"\\[Nn]")
+_ASS_FIELDS = 10
+_ASS_DRAWING = re.compile(r"\{[^{}]*\\p[1-9]")
 
 
 def split_srt(text: str, on_read: OnRead = ignore) -> Assembly:
@@ -40,6 +56,26 @@ def split_srt(text: str, on_read: OnRead = ignore) -> Assembly:
 def split_vtt(text: str, on_read: OnRead = ignore) -> Assembly:
     """The texts of a WebVTT file; `on_read` may stop this."""
     return _split(text, on_read, is_vtt=True)
+
+
+def split_ass(text: str, on_read: OnRead = ignore) -> Assembly:
+    """The texts of the dialogue in a file of Advanced SubStation Alpha; `on_read` may stop this."""
+    assembly = Assembly(on_read=on_read)
+    n_fields = _ASS_FIELDS
+    for line in _LINE.findall(text):
+        name, _, values = line.partition(":")
+        if name == "Format":
+            n_fields = values.count(",") + 1
+        fields = values.split(",", n_fields - 1)
+        if name != "Dialogue" or len(fields) < n_fields or _ASS_DRAWING.search(fields[-1]):
+            assembly.keep(line)
+            continue
+        spoken = fields[-1].rstrip("\r\n")
+        assembly.keep(line[: len(line) - len(fields[-1])])
+        breaks = [*_ASS_BREAK.findall(spoken), ""]
+        _add_cue(assembly, [*zip(_ASS_BREAK.split(spoken), breaks, strict=True)], _ASS)
+        assembly.keep(fields[-1][len(spoken) :])
+    return assembly
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +106,12 @@ class _Speech:
 
 def _split(text: str, on_read: OnRead, *, is_vtt: bool) -> Assembly:
     assembly = Assembly(on_read=on_read)
+    signs = _VTT if is_vtt else _SRT
     cue: list[str] | None = None
     is_kept = False
     for line in _LINE.findall(text):
         if not line.strip():
-            _add_cue(assembly, cue, is_vtt=is_vtt)
+            _add_lines(assembly, cue, signs)
             cue, is_kept = None, False
             assembly.keep(line)
         elif cue is not None and _TIMES not in line:
@@ -82,39 +119,45 @@ def _split(text: str, on_read: OnRead, *, is_vtt: bool) -> Assembly:
         else:
             # A line with times begins a new cue, even without an empty line before it.
             number = cue.pop() if cue and _NUMBER.fullmatch(cue[-1]) else ""
-            _add_cue(assembly, cue, is_vtt=is_vtt)
+            _add_lines(assembly, cue, signs)
             assembly.keep(number)
             assembly.keep(line)
             is_kept = is_kept or (is_vtt and line.split()[0] in _KEPT_BLOCKS)
             cue = [] if _TIMES in line and not is_kept else None
-    _add_cue(assembly, cue, is_vtt=is_vtt)
+    _add_lines(assembly, cue, signs)
     return assembly
 
 
-def _add_cue(assembly: Assembly, lines: list[str] | None, *, is_vtt: bool) -> None:
-    speech: list[str] = []
-    for line in lines or ():
-        if _SPEAKER.match(line) and speech:
-            _add_speech(assembly, speech, is_vtt=is_vtt)
+def _add_lines(assembly: Assembly, lines: list[str] | None, signs: _Signs) -> None:
+    texts = [line.rstrip("\r\n") for line in lines or ()]
+    breaks = [line[len(text) :] for line, text in zip(lines or (), texts, strict=True)]
+    _add_cue(assembly, [*zip(texts, breaks, strict=True)], signs)
+
+
+def _add_cue(assembly: Assembly, lines: Sequence[tuple[str, str]], signs: _Signs) -> None:
+    """Append lines, each with the break that ends it."""
+    speech: list[tuple[str, str]] = []
+    for line in lines:
+        if _SPEAKER.match(line[0]) and speech:
+            _add_speech(assembly, speech, signs)
             speech = []
         speech.append(line)
     if speech:
-        _add_speech(assembly, speech, is_vtt=is_vtt)
+        _add_speech(assembly, speech, signs)
 
 
-def _add_speech(assembly: Assembly, lines: list[str], *, is_vtt: bool) -> None:
+def _add_speech(assembly: Assembly, lines: Sequence[tuple[str, str]], signs: _Signs) -> None:
+    texts = [text for text, _ in lines]
+    breaks = [ending for _, ending in lines]
     for pattern in (_POSITION, _SPEAKER):
-        if match := pattern.match(lines[0]):
+        if match := pattern.match(texts[0]):
             assembly.keep(match[0])
-            lines = [lines[0][match.end() :], *lines[1:]]
-    texts = [line.rstrip("\r\n") for line in lines]
-    breaks = [line[len(text) :] for line, text in zip(lines, texts, strict=True)]
-    tokens = _tokens(" ".join(texts))
+            texts[0] = texts[0][match.end() :]
     segments, parts = flow(
-        structure("", tokens, _RULES),
+        structure("", _tokens(signs.read(" ".join(texts))), _RULES),
         is_html=False,
         split=lambda text: [text],
-        escape=escape if is_vtt else str,
+        escape=signs.write,
     )
     assembly.add(_Speech(Markup(segments, parts), texts, breaks[:-1]))
     assembly.keep(breaks[-1])
