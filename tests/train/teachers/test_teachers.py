@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +15,8 @@ from heed.data.corpus import Corpus
 from heed.data.mono import Mono
 from heed.data.prepared import DATA, Prepared, open_prepared
 from heed.data.readers import ParallelFiles
+from heed.engine.library import is_compiled
+from heed.engine.runtime import Engine
 from heed.errors import ConfigError, DataError, RunError
 from heed.train.recipe.asked import Asked
 from heed.train.recipe.folder import SPENT, TEACHERS, foreign_file, require_run_folder
@@ -27,7 +29,7 @@ from heed.train.teachers import run as teachers
 from heed.train.teachers.plan import seconds_of_each, teacher_settings, teachers_of
 from heed.train.teachers.run import train_with_teachers
 from heed.translate.result import Doubt, Translation
-from heed.translate.translator import load
+from heed.translate.translator import Translator, load
 
 TRAINING = {"max_steps": 6, "batch_tokens": 64, "validate_every": 3, "validation_sentences": 2}
 
@@ -185,6 +187,23 @@ def test_a_run_learns_from_the_real_pairs_and_from_those_that_are_not_doubtful(
     memory = memory_of(data, load(out).reader)
     assert len(memory) == len(real)
     assert foreign_file(out) is None
+
+
+@pytest.mark.skipif(not is_compiled(), reason="the engine was not compiled here")
+def test_teachers_translate_in_int8(
+    monkeypatch: pytest.MonkeyPatch, train: Train, tmp_path: Path
+) -> None:
+    """It is quicker, and the time counts as the run's."""
+    opened: list[Translator] = []
+
+    def record(*given: Any, **named: Any) -> Translator:
+        opened.append(load(*given, **named))
+        return opened[-1]
+
+    monkeypatch.setattr(teachers, "load", record)
+    assert train(tmp_path / "run").is_finished
+    networks = [cast(Engine, each.model).network for each in opened]
+    assert [network.is_quantized for network in networks] == [True, True]
 
 
 def test_the_development_set_is_the_one_that_no_teacher_has_read(
@@ -425,6 +444,15 @@ def test_a_corpus_that_the_run_itself_cannot_read_is_refused_before_its_teachers
         with pytest.raises(error, match=message):
             train(tmp_path / "run", corpus=corpus, data=both)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_file_in_place_of_their_folder_is_refused(train: Train, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / "asked.json").write_text("{}")
+    (out / TEACHERS).touch()
+    with pytest.raises(RunError, match=r"run/teachers must be a folder, but is not\. Remove it"):
+        train(out)
 
 
 def test_each_teacher_is_announced_with_its_direction_and_its_time(

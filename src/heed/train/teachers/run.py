@@ -52,6 +52,7 @@ from heed.train.step.events import Event, Report, duration, exact_duration
 from heed.train.tasks.table import TASKS
 from heed.train.teachers.plan import Teacher, seconds_of_each, teacher_settings, teachers_of
 from heed.translate.doubts.judge import is_doubtful
+from heed.translate.load import quick_dtype
 from heed.translate.translator import load
 
 PORTION = 512
@@ -376,6 +377,7 @@ class _Teachers:
         translator = load(
             self.folder / teacher.folder,
             device=self.before.device,
+            dtype=quick_dtype(self.before.device),
             threads=self.before.threads or None,
             memory=False,
         )
