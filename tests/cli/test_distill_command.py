@@ -277,6 +277,19 @@ def test_text_in_the_folder_of_the_lesson_is_refused(
     assert text.read_text() == "A man.\n"
 
 
+def test_a_folder_in_place_of_a_file_is_refused_before_the_teacher_works(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    out, text = tmp_path / "student", tmp_path / "text.en"
+    (out / "teacher").mkdir(parents=True)
+    (out / "teacher" / "made-from.json").write_text('{"teacher": "abc"}')
+    (out / "README.md").mkdir()
+    text.write_text("A man.\n")
+    code, _, err = call("distill", model, "--out", str(out), "--src", str(text), "-t", "de")
+    assert code == 1
+    assert f"{out / 'README.md'} must be a file, but is not. Remove it and run again." in err
+
+
 def test_the_teacher_translates_without_its_memory(
     call: Callable[..., Any], teacher: Path, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import struct
 import termios
@@ -106,12 +107,22 @@ def test_unknown_languages_are_told_before_a_new_run(
     assert unnamed_languages(corpus, tmp_path) == ""
 
 
-def test_a_command_without_languages_tells_it(call: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "none.tsv").touch()
-    command = ["train", str(tmp_path / "none.tsv"), "--out", str(tmp_path / "run")]
+def test_a_command_without_languages_tells_it_unless_it_fails(
+    call: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "bad.tsv").write_bytes(b"a\tb\n" * 9_000 + b"a\t\xff\n")
+    (tmp_path / "few.tsv").write_text("".join(f"a {n}\tb {n}\n" for n in range(99)))
     told = "so heed serve will not serve the model"
-    assert call(*command)[2].count(told) == 1
-    assert told not in call(*command, "--source-lang", "en", "--target-lang", "de")[2]
+
+    def err(name: str, *flags: str) -> str:
+        command = ["train", str(tmp_path / name), "--out", str(tmp_path / "run"), "--max-steps=1"]
+        return str(call(*command, *TINY, *flags)[2])
+
+    assert "line 9001: must be UTF-8" in err("bad.tsv")
+    assert told not in err("bad.tsv")
+    assert told not in err("few.tsv", "--source-lang", "en", "--target-lang", "de")
+    shutil.rmtree(tmp_path / "run")
+    assert err("few.tsv").count(told) == 1
 
 
 def test_the_same_command_trains_then_says_it_is_finished(

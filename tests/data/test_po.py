@@ -1,10 +1,11 @@
 """Pairs from catalogs of gettext."""
 
+import time
 from pathlib import Path
 
 import pytest
 
-from heed.data.po import unescaped
+from heed.data.po import entries, unescaped
 from heed.data.readers import Pair, ParallelFiles, read_part
 from heed.errors import DataError
 
@@ -74,6 +75,16 @@ def test_plural_forms_may_be_apart(tmp_path: Path, between: str) -> None:
 
 def test_a_comment_inside_a_message_does_not_end_it(tmp_path: Path) -> None:
     assert sides(read(tmp_path / "x.po", 'msgid "a"\n# note\nmsgstr "b"\n')) == [("a", "b")]
+
+
+def test_a_text_of_many_strings_is_joined_once() -> None:
+    """They took quadratic time: twelve megabytes half a minute, now half a second."""
+    line = "a" * 200
+    text = HEADER + 'msgid ""\n' + f'"{line}"\n' * 60_000 + 'msgstr ""\n"b"\n# remark\n"c"\n'
+    started_at = time.process_time()
+    _, entry = entries(text)
+    assert time.process_time() - started_at < 4
+    assert entry.texts == {"msgid": line * 60_000, "msgstr": "bc"}
 
 
 @pytest.mark.parametrize(

@@ -357,6 +357,20 @@ def test_empty_lines_before_the_first_row_are_skipped(tmp_path: Path) -> None:
     assert texts(read_table(write(tmp_path / "e.tsv", ["", ""]))) == []
 
 
+def test_a_table_that_begins_with_very_many_empty_lines_is_refused_without_reading_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were all read, twice, before anything was reported."""
+    monkeypatch.setattr(readers, "MOST_EMPTY", 3)
+    assert texts(read_table(write(tmp_path / "a.tsv", ["", "", "", "a\tb"]))) == [("a", "b")]
+    path = write(tmp_path / "b.tsv", ["", "\t", "", "", "a\tb", "a\tb\tc"])
+    words = r"b\.tsv begins with more than 3 empty lines\. Remove them, or give another file\."
+    with pytest.raises(DataError, match=words):
+        list(read_table(path))
+    with pytest.raises(DataError, match=words):
+        table_columns(ParallelFiles(files=(str(path),)))
+
+
 def test_a_row_of_other_width_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "c.tsv", ["a\tb", "c\td\te"])
     with pytest.raises(DataError, match=r"line 2: must have 2 columns like the first .* has 3"):

@@ -249,6 +249,21 @@ def test_a_label_ends_at_a_tab_or_else_at_a_blank(tmp_path: Path) -> None:
     assert list(read_labeled(path)) == [("very good", "a film"), ("1", "a song")]
 
 
+def test_lines_of_labeled_text_are_counted_as_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heed.data.progress.EVERY", 2)
+    events: list[dict[str, Any]] = []
+    path = tmp_path / "rows"
+    path.write_text("good\ta film\n\n\nbad\ta song\n", encoding="utf-8")
+    assert len(list(read_labeled(path, events.append))) == 2
+    assert [(each["done"], each["unit"]) for each in events] == [
+        (0, "lines"),
+        (2, "lines"),
+        (4, "lines"),
+    ]
+
+
 def test_a_label_that_only_the_development_set_has_is_refused(
     reviews: Path, tmp_path: Path
 ) -> None:

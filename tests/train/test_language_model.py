@@ -126,6 +126,24 @@ def test_the_end_of_the_text_is_held_out(text: Path, tmp_path: Path) -> None:
     assert again.report == data.report
 
 
+def test_the_characters_that_are_encoded_are_reported(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were reported by 2,000 blocks, or 130 MB."""
+    monkeypatch.setattr("heed.data.running_text.BLOCK_CHARACTERS", 100)
+    events: list[dict[str, Any]] = []
+    prepare_text(
+        Corpus(text=(str(text),)),
+        tmp_path / "data",
+        config=TextConfig(),
+        tokenizer=TokenizerConfig(kind="char", vocab_size=330),
+        report=events.append,
+    )
+    done = [each["done"] for each in events if each.get("phase") == "encoding the train text"]
+    assert done[:2] == [0, 101]
+    assert len(done) > 30
+
+
 def test_another_text_in_the_same_folder_is_refused(text: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text(VERSE * 59, encoding="utf-8")

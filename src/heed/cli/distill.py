@@ -254,7 +254,7 @@ def _lesson(
         teach,
     )
     from heed.disk.files import lock
-    from heed.train.recipe.folder import OWN_PATHS, TEACHER, require_outside
+    from heed.train.recipe.folder import OWN_PATHS, TEACHER, require_outside, require_room
     from heed.train.recipe.recipe import draft
     from heed.translate.translator import load
 
@@ -262,6 +262,7 @@ def _lesson(
     choices = _choices(flags, beside)
     wanted = made_from(teacher, flags.src, flags.dev, **choices)
     require_own(out)
+    require_room(out)
     lesson_files = (f"{TEACHER}/{name}" for name in OWN_FILES)
     require_outside(out, [*flags.src, *flags.dev], (*OWN_PATHS, *lesson_files))
     progress = _Progress(session)

@@ -291,11 +291,14 @@ def _shown(session: Session, out: str, port: int | None) -> AbstractContextManag
 
 
 def _once(text: str, say: Callable[[str], object]) -> "Report":
-    """Says a text at the first event, when no setting and no folder was refused."""
+    """Says a text when the corpus has been read, and neither it nor a setting was refused."""
+    from heed.data.prepare import READING
+
     waiting = [text]
 
     def report(event: dict[str, Any]) -> None:
-        if waiting:
+        is_reading = event["kind"] == "note" or event.get("phase") == READING
+        if waiting and not is_reading:
             say(waiting.pop())
 
     return report
@@ -316,7 +319,8 @@ def start(
 
     Before the first step there is nothing to save, so the first signal ends the process. `at_end`
     is called with the folder of a run that has ended, while it is locked. `given_s` is the time
-    limit as the user gave it, if `asked` has only the rest of it. `remark` is said as it begins.
+    limit as the user gave it, if `asked` has only the rest of it. `remark` is said once the corpus
+    has been read.
 
     Returns:
         The outcome, and the signal that stopped the run or None.

@@ -19,7 +19,7 @@ from heed.data.prepared import (
     read_report,
     remedied,
 )
-from heed.data.progress import Report, phase, silent
+from heed.data.progress import Report, counted, phase, silent
 from heed.data.split import LARGEST_KNOT, sentence_key
 from heed.data.store import Store
 from heed.data.vocabularies import (
@@ -40,13 +40,18 @@ Labeled = tuple[str, str]
 """A label and a text."""
 
 
-def read_labeled(path: str | Path) -> Iterator[Labeled]:
+def read_labeled(path: str | Path, report: Report = silent) -> Iterator[Labeled]:
     """The lines of a file as label and text, with a tab between them or else the first blank.
+
+    Args:
+        path: the file.
+        report: gets events of the progress.
 
     Raises:
         DataError: a line has no text after its label; or the file is missing or not text.
     """
-    for number, line in enumerate(read_lines(path), start=1):
+    lines = counted(read_lines(path), report, f"reading {path}", unit="lines")
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         label, separator, text = line.partition("\t" if "\t" in line else " ")
@@ -131,8 +136,8 @@ def _write_all(
     report: Report,
 ) -> dict[str, Any]:
     """Write everything except the report, which is returned: written last, it marks completion."""
-    train = [row for path in corpus.labeled for row in read_labeled(path)]
-    dev = [row for path in corpus.dev_labeled for row in read_labeled(path)]
+    train = [row for path in corpus.labeled for row in read_labeled(path, report)]
+    dev = [row for path in corpus.dev_labeled for row in read_labeled(path, report)]
     if corpus.dev_labeled and not dev:
         raise DataError(f"There are no labeled texts in {' and '.join(corpus.dev_labeled)}.")
     if not dev:

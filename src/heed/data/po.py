@@ -81,6 +81,7 @@ def entries(text: str) -> Iterator[Entry]:
     entry = Entry()
     flags: list[str] = []
     keyword = ""
+    parts: list[str] = []  # of its text
     place = 0
     while place < len(text):
         match = _TOKEN.match(text, place)
@@ -92,7 +93,9 @@ def entries(text: str) -> Iterator[Entry]:
             flags = [] if comment.startswith("#~") else flags
             flags += [comment[2:]] if comment.startswith("#,") else []
         elif match["keyword"]:
-            keyword = "".join(match["keyword"].split())
+            if keyword:
+                entry.texts[keyword] = "".join(parts)
+            keyword, parts = "".join(match["keyword"].split()), []
             if keyword in _BEGINNINGS and (not entry.texts or entry.translations()):
                 if entry.texts:
                     yield entry
@@ -101,8 +104,10 @@ def entries(text: str) -> Iterator[Entry]:
             entry.texts[keyword] = ""
             entry.places[keyword] = match.span()
         elif (string := match["string"]) is not None:
-            entry.texts[keyword] += unescaped(string)
+            parts.append(unescaped(string))
             entry.places[keyword] = (entry.places[keyword][0], place)
+    if keyword:
+        entry.texts[keyword] = "".join(parts)
     yield entry
 
 

@@ -31,6 +31,8 @@ TABLES = (".tsv", ".tab", ".csv")
 XLIFF = (".xlf", ".xliff", ".sdlxliff", ".mqxliff")
 BILINGUAL = (*TABLES, ".tmx", *XLIFF, ".po")
 """Suffixes of files that hold both languages."""
+MOST_EMPTY = 1_000_000
+"""Most empty lines before the first row of a table; reading them takes a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +183,11 @@ def read_table(
 
     Raises:
         DataError: as `read_lines`; or a row has another number of columns than the first; or it is
-            unclear which columns hold the sentences.
+            unclear which columns hold the sentences; or it begins with very many empty lines.
         ConfigError: a requested column is missing.
     """
     rows = _rows(path)
-    first = _first(rows)
+    first = _first(rows, path)
     if not first:
         return
     chosen, origin = _columns(first, path, source_lang, target_lang, columns), str(path)
@@ -216,15 +218,26 @@ def table_columns(part: ParallelFiles) -> Columns | None:
     path = part.files[0]
     if not is_table(part):
         return None
-    first = _first(_rows(path))
+    first = _first(_rows(path), path)
     if not first:
         return None
     return _columns(first, path, part.source_lang, part.target_lang, part.columns)
 
 
-def _first(rows: Iterator[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
-    """The first rows of a table, without empty ones before them."""
-    return list(islice(dropwhile(lambda row: not any(row[1]), rows), SAMPLE_ROWS))
+def _first(rows: Iterator[tuple[int, list[str]]], path: str | Path) -> list[tuple[int, list[str]]]:
+    """The first rows of a table, without empty ones before them.
+
+    Raises:
+        DataError: these are more than `MOST_EMPTY`.
+    """
+    rest = dropwhile(lambda row: row[0] <= MOST_EMPTY and not any(row[1]), rows)
+    first = list(islice(rest, SAMPLE_ROWS))
+    if first and not any(first[0][1]):
+        raise DataError(
+            f"{path} begins with more than {MOST_EMPTY:,} empty lines. Remove them, or give "
+            "another file."
+        )
+    return first
 
 
 def _columns(

@@ -135,8 +135,10 @@ def _write_all(
     for name, file, wants_dev in (("train", TRAIN_FILE, False), ("dev", DEV_STORE, True)):
         texts = chain.from_iterable(_blocks(_side(part, wants_dev=wants_dev)) for part in parts)
         n_characters = n_tokens = 0
+        encoding = f"encoding the {name} text"
+        phase(report, encoding)
         with Store.create(directory / file, vocab.hash, vocab.hash) as store:
-            for text in counted(texts, report, f"encoding the {name} text", unit="blocks"):
+            for text in texts:
                 rows = stream_ids(vocab, [text])
                 if not is_running:
                     rows = _rows(vocab, text.split("\n"), config.context - 1)
@@ -144,6 +146,7 @@ def _write_all(
                     store.add([], ids)
                     n_tokens += len(ids)
                 n_characters += len(text)
+                phase(report, encoding, done=n_characters, unit="characters")
         if not n_tokens:
             raise DataError(
                 f"{' and '.join(corpus.text)} must hold text for training and development, but "

@@ -42,6 +42,7 @@ PENDING = ".next"
 """Suffix of new content until the manifest lists it; see `update_directory`."""
 MANIFEST_VERSION = 1
 MAX_MANIFEST_BYTES = 64 << 20
+_REMEDY = "Take a fresh copy of its folder."
 # Names a manifest may list: plain ones, so that no manifest can name files outside its folder.
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,120}")
 # More than one suffix where the file itself is a temporary one.
@@ -93,20 +94,23 @@ class Manifest:
         Raises:
             FormatError: it is not a manifest, or not exactly the one that was written.
         """
-        parsed = parse_json(data, path)
+        try:
+            parsed = parse_json(data, path)
+        except FormatError as error:
+            raise FormatError(f"{error} {_REMEDY}") from None
         try:
             version = parsed["manifest_version"]
             files = {name: Entry(**entry) for name, entry in parsed["files"].items()}
             manifest = cls(files=files, metadata=parsed["metadata"])
         except (AttributeError, KeyError, TypeError):
-            raise FormatError(f"{path} is damaged: it is not a manifest.") from None
+            raise FormatError(f"{path} is damaged: it is not a manifest. {_REMEDY}") from None
         if type(version) is not int or version != MANIFEST_VERSION:
             raise FormatError(
                 f"{path} has manifest version {version}; this heed reads {MANIFEST_VERSION}. "
                 "Use the heed that wrote it, or a newer one."
             )
         if not isinstance(manifest.metadata, dict):
-            raise FormatError(f"{path} is damaged: its metadata is not a JSON object.")
+            raise FormatError(f"{path} is damaged: its metadata is not a JSON object. {_REMEDY}")
         for name, entry in files.items():
             if not _PLAIN_NAME.fullmatch(name):
                 raise FormatError(f"{path} lists {name!r}, which is not a plain file name.")
@@ -117,7 +121,7 @@ class Manifest:
                 )
         # Written canonically, so any other spelling is damage: this detects every flipped bit.
         if manifest.to_bytes() != data:
-            raise FormatError(f"{path} is damaged: its own checksum does not match.")
+            raise FormatError(f"{path} is damaged: its own checksum does not match. {_REMEDY}")
         return manifest
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from heed.errors import HeedError
+from heed.errors import HeedError, RunError
+from heed.train.recipe.asked import Asked
+from heed.train.recipe.settings import require_same_asked
 
 Run = Callable[..., Any]
 
@@ -17,8 +19,18 @@ def cut(path: Path) -> None:
 
 
 def become_a_folder(path: Path) -> None:
-    path.unlink()
+    path.unlink(missing_ok=True)
     path.mkdir()
+
+
+def become_a_file(path: Path) -> None:
+    shutil.rmtree(path)
+    path.touch()
+
+
+def become_a_link(path: Path) -> None:
+    shutil.rmtree(path)
+    path.symlink_to("gone")
 
 
 @pytest.mark.parametrize(
@@ -29,7 +41,12 @@ def become_a_folder(path: Path) -> None:
         ("asked.json", cut, "{at} is not valid JSON: .* Remove it, and repeat the command with"),
         ("asked.json", become_a_folder, "{at} cannot be read: .* Remove it, and repeat the"),
         ("metrics.jsonl", become_a_folder, "{at} must be a file, but is not. Remove it and run"),
-        ("run.lock", become_a_folder, "cannot write {at}: the path exists and is not a file."),
+        ("run.lock", become_a_folder, "{at} must be a file, but is not. Remove it and run"),
+        ("README.md", become_a_folder, "{at} must be a file, but is not. Remove it and run"),
+        ("alignment.json", become_a_folder, "{at} must be a file, but is not. Remove it and run"),
+        ("model.safetensors.next", become_a_folder, "{at} must be a file, but is not. Remove it"),
+        ("data", become_a_file, "{at} must be a folder, but is not. Remove it and run again."),
+        ("checkpoints", become_a_link, "{at} must be a folder, but is not. Remove it and run"),
     ],
 )
 def test_a_damaged_file_of_a_run_is_named_and_without_it_the_run_continues(
@@ -53,3 +70,29 @@ def test_a_recipe_without_its_copy_is_not_to_be_removed(tmp_path: Path, small_ru
     with pytest.raises(HeedError, match=r"recipe\.toml") as refused:
         small_run(out, stop_at=3)
     assert "Remove" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"model": {"n_heads": 1}}, "model.n_heads = 2, but this command sets 1."),
+        ({"training": {"validate_every": 7}}, "training.validate_every = 5, but .* sets 7."),
+        ({"preset": "small"}, "model.d_ff = 32, but this command sets 1024."),
+        ({"preset": "tiny", "model": {"d_ff": 32}}, "model.d_model = 16, but .* sets 128."),
+        ({"model": {"window": 2}}, "model.window = the default, but this command sets 2."),
+        ({"model": {"window": "none", "n_heads": 2}, "training": {"max_steps": 7}}, ""),
+    ],
+)
+def test_without_what_was_asked_other_settings_than_those_of_the_recipe_are_refused(
+    tmp_path: Path, small_run: Run, settings: dict[str, Any], words: str
+) -> None:
+    out = tmp_path / "run"
+    small_run(out, stop_at=1)
+    (out / "asked.json").unlink()
+    if words:
+        with pytest.raises(RunError, match=f"^{out} was started with {words} Use the same"):
+            require_same_asked(out, Asked(settings))
+        assert not (out / "asked.json").exists()
+    else:
+        require_same_asked(out, Asked(settings))
+        assert (out / "asked.json").exists()

@@ -50,13 +50,38 @@ _SECTIONS = {"preset", *(section.name for section in fields(Recipe))}
 
 
 def require_run_folder(out: Path) -> None:
-    """Refuse a folder that holds anything but a run.
+    """Refuse a folder that holds anything but a run, or a run that could not write its files.
 
     Raises:
         RunError: names what is in it.
     """
     if not _is_run(out):
         require_unused(out, "a run of heed to continue")
+    require_room(out)
+
+
+def require_room(out: Path) -> None:
+    """Refuse a folder where a run writes a file, and the reverse: else it fails at its end.
+
+    Raises:
+        RunError: names it.
+    """
+    for name in OWN_FILES:
+        path = out / name
+        if path.exists() and not path.is_file() and name != ASKED_FILE:  # that has its own remedy
+            raise RunError(f"{path} must be a file, but is not. Remove it and run again.")
+    for name in (DATA, CHECKPOINTS):
+        require_folder(out / name)
+
+
+def require_folder(path: Path) -> None:
+    """Refuse a file, or a link to nothing, where a run makes a folder.
+
+    Raises:
+        RunError: names it.
+    """
+    if os.path.lexists(path) and not path.is_dir():
+        raise RunError(f"{path} must be a folder, but is not. Remove it and run again.")
 
 
 @contextmanager

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from heed.bundle.find import step_folders
-from heed.config import to_toml
+from heed.config import NONE, to_toml
 from heed.data.prepared import Prepared
 from heed.disk.files import parse_json, read_bytes, to_json, write_atomically
 from heed.errors import ConfigError, FormatError, RunError
+from heed.model.families import family_named
 from heed.text.vocab import SPECIAL_IDS
 from heed.train.recipe.asked import Asked, merge
 from heed.train.recipe.cost import Facts
@@ -25,6 +26,7 @@ from heed.train.recipe.recipe import (
     load_recipe,
     resolve,
 )
+from heed.train.recipe.renamed import with_new_names
 
 MAY_CHANGE = {
     ("training", "time_s"),
@@ -134,9 +136,12 @@ def require_same_asked(out: Path, asked: Asked) -> None:
     """
     path = out / ASKED_FILE
     # Before there is a recipe, nothing has been learned, so settings may still change.
-    if path.exists() and _known(out) is not None:
-        before = _asked_before(path)
-        then, today = _flat(before), _flat(asked.values)
+    if (known := _known(out)) is not None:
+        if path.exists():
+            then, today = _flat(_asked_before(path)), _flat(asked.values)
+        else:
+            then = _flat(asdict(_load_own(known)))
+            today = then | _as_stored(asked, then)
         for key in sorted({*then, *today}):
             was, now = then.get(key), today.get(key)
             if not _may_change(key) and was != now:
@@ -173,6 +178,23 @@ def _asked_before(path: Path) -> dict[str, Any]:
             f"{error} Remove it, and repeat the command with the settings that the run began with: "
             f"they are in {path.with_name(RECIPE_FILE)}."
         ) from error
+
+
+def _as_stored(asked: Asked, stored: Mapping[tuple[str, ...], Any]) -> dict[tuple[str, ...], Any]:
+    """A command's settings as a recipe has them: sizes for their preset, None for `none`.
+
+    Args:
+        asked: the settings.
+        stored: those of the recipe of a run.
+    """
+    values, family = with_new_names(asked.values), family_named(stored["model", "family"])
+    preset = values.pop("preset", None)
+    if preset and not family.counts_texts:  # a bag's sizes follow from its labels
+        values = merge({"model": family.presets[preset]}, values)
+    return {
+        key: None if stored.get(key, "") is None and str(value).lower() == NONE else value
+        for key, value in _flat(values).items()
+    }
 
 
 def _may_change(key: tuple[str, ...]) -> bool:

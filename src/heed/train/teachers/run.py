@@ -38,6 +38,7 @@ from heed.train.recipe.folder import (
     OWN_PATHS,
     SPENT,
     TEACHERS,
+    require_folder,
     require_outside,
     require_run_folder,
 )
@@ -106,6 +107,7 @@ def train_with_teachers(
         _require_time(asked, before.data.teachers)
     _require_possible_afterwards(before, asked, corpus, out)
     require_run_folder(out)
+    require_folder(out / TEACHERS)
     require_outside(out, corpus.files, (*OWN_PATHS, f"{TEACHERS}/*"))
     with lock(out):
         _require_same(out, asked)
