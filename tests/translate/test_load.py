@@ -31,7 +31,7 @@ from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
 from heed.text.vocab import train_vocab
 from heed.translate.glossary.glossary import Glossary
-from heed.translate.load import open_model, quick_dtype, stored_decoding
+from heed.translate.load import open_model, stored_decoding
 from heed.translate.translator import load
 
 LINES = ["A dog runs.", "Two men ride a bike in the snow.", "Snow."]
@@ -330,21 +330,3 @@ def test_a_table_of_positions_may_end_before_the_least_longest_source(
     shape: Any = bundle.config
     config = replace(shape, positions="learned", max_positions=10)
     assert stored_decoding(replace(bundle, config=config))[1] == 8
-
-
-@pytest.mark.parametrize(
-    ("device", "compiled", "gpu", "dtype"),
-    [
-        ("cpu", True, True, "int8"),
-        ("auto", True, False, "int8"),
-        ("auto", True, True, "auto"),
-        ("cuda", True, True, "auto"),
-        ("cpu", False, False, "auto"),
-    ],
-)
-def test_int8_is_quick_where_the_compiled_engine_computes(
-    monkeypatch: pytest.MonkeyPatch, device: str, compiled: bool, gpu: bool, dtype: str
-) -> None:
-    monkeypatch.setattr(opening, "is_compiled", lambda: compiled)
-    monkeypatch.setattr(opening, "has_gpu", lambda: gpu)
-    assert quick_dtype(device) == dtype

@@ -21,6 +21,7 @@ from heed.errors import ConfigError, DataError, RunError
 from heed.train.recipe.asked import Asked
 from heed.train.recipe.folder import SPENT, TEACHERS, foreign_file, require_run_folder
 from heed.train.recipe.recipe import load_recipe
+from heed.train.run.calibrate import load_quickly
 from heed.train.run.remember import memory_of
 from heed.train.run.run import Outcome
 from heed.train.step.config import TrainConfig
@@ -92,7 +93,7 @@ def train(quick: None, small: dict[str, Any], small_corpus: Corpus) -> Train:
 @pytest.fixture
 def doubling(monkeypatch: pytest.MonkeyPatch) -> None:
     """All teachers are `Doubling`."""
-    monkeypatch.setattr(teachers, "load", lambda *given, **named: Doubling())
+    monkeypatch.setattr(teachers, "load_quickly", lambda *given, **named: Doubling())
 
 
 def digest(out: Path) -> str:
@@ -197,10 +198,10 @@ def test_teachers_translate_in_int8(
     opened: list[Translator] = []
 
     def record(*given: Any, **named: Any) -> Translator:
-        opened.append(load(*given, **named))
+        opened.append(load_quickly(*given, **named))
         return opened[-1]
 
-    monkeypatch.setattr(teachers, "load", record)
+    monkeypatch.setattr(teachers, "load_quickly", record)
     assert train(tmp_path / "run").is_finished
     networks = [cast(Engine, each.model).network for each in opened]
     assert [network.is_quantized for network in networks] == [True, True]
@@ -243,11 +244,11 @@ def test_teachers_that_make_nothing_usable_leave_the_run_as_it_is(
         def translate(self, lines: Sequence[str], **options: Any) -> list[Translation]:
             return [Translation(text="") for _ in lines]
 
-    monkeypatch.setattr(teachers, "load", lambda *given, **named: Silent())
+    monkeypatch.setattr(teachers, "load_quickly", lambda *given, **named: Silent())
     assert train(tmp_path / "run").is_finished
     data = open_prepared(small_corpus, tmp_path / "run" / DATA)
     assert len(data.train) == data.n_real
-    monkeypatch.setattr(teachers, "load", None)  # nothing is translated again
+    monkeypatch.setattr(teachers, "load_quickly", None)  # nothing is translated again
     assert train(tmp_path / "run").was_finished
 
 
@@ -346,11 +347,11 @@ def test_a_request_to_stop_ends_translating_within_a_portion(
             assert not is_wanted(0) and not is_wanted(0)
             return [Translation(text="", status="unwanted") for _ in lines]
 
-    monkeypatch.setattr(teachers, "load", lambda *given, **named: Slow())
+    monkeypatch.setattr(teachers, "load_quickly", lambda *given, **named: Slow())
     outcome = train(out, should_stop=lambda: way == "signal" and bool(portions))
     assert (outcome.is_finished, outcome.teacher, len(portions)) == (False, "teacher 1 of 2", 1)
     assert not list((out / TEACHERS / "made-1").glob("*"))
-    monkeypatch.setattr(teachers, "load", lambda *given, **named: Doubling())
+    monkeypatch.setattr(teachers, "load_quickly", lambda *given, **named: Doubling())
     assert train(out).is_finished
 
 

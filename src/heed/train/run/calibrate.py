@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from heed.bundle.doubts import Judgment, save_judgment
 from heed.bundle.find import find_model_folder
@@ -187,9 +188,16 @@ def _rank_anew(
     ]
 
 
-def load_quickly(folder: Path, threads: int | None) -> Translator:
-    """The translator in int8, if the engine is compiled: it takes half of the time."""
+def load_quickly(folder: Path, threads: int | None, **options: Any) -> Translator:
+    """The translator in int8, if the engine is compiled: it takes half of the time.
+
+    Args:
+        folder: of the model.
+        threads: CPU threads; None = as many as there are cores.
+        options: further ones of `load`.
+    """
     try:
-        return load(folder, threads=threads, dtype="int8" if is_compiled() else "auto")
+        dtype = "int8" if is_compiled() else "auto"
+        return load(folder, threads=threads, dtype=dtype, **options)
     except ConfigError:  # on a GPU, or a family that only torch computes
-        return load(folder, threads=threads)
+        return load(folder, threads=threads, **options)

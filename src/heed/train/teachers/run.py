@@ -44,6 +44,7 @@ from heed.train.recipe.folder import (
 )
 from heed.train.recipe.recipe import Draft, draft, load_recipe
 from heed.train.recipe.settings import require_same_asked
+from heed.train.run.calibrate import load_quickly
 from heed.train.run.run import Outcome, run_training
 from heed.train.run.setup import has_learned
 from heed.train.start.embeddings import require_way
@@ -53,8 +54,6 @@ from heed.train.step.events import Event, Report, duration, exact_duration
 from heed.train.tasks.table import TASKS
 from heed.train.teachers.plan import Teacher, seconds_of_each, teacher_settings, teachers_of
 from heed.translate.doubts.judge import is_doubtful
-from heed.translate.load import quick_dtype
-from heed.translate.translator import load
 
 PORTION = 512
 """Sentences translated and saved together."""
@@ -376,11 +375,10 @@ class _Teachers:
         limit_s, before_s, started_at = self._limits()[1], portions.seconds, time.monotonic()
         random = derived_random(self.before.seed, "teacher", teacher.number)
         numbers = random.permutation(len(data.train))
-        translator = load(
+        translator = load_quickly(
             self.folder / teacher.folder,
+            self.before.threads or None,
             device=self.before.device,
-            dtype=quick_dtype(self.before.device),
-            threads=self.before.threads or None,
             memory=False,
         )
         name = f"{self._named(teacher)} translates"
