@@ -24,6 +24,7 @@ class Program:
         *arguments: of the command line, behind `--port 0`.
         environment: more variables.
         is_ready: wait until the program says that it is ready.
+        before: Python code that the process runs first.
     """
 
     def __init__(
@@ -31,9 +32,12 @@ class Program:
         *arguments: str,
         environment: dict[str, str] | None = None,
         is_ready: bool = True,
+        before: str = "",
     ) -> None:
+        code = f"{before}\nfrom heed.cli.main import main\nmain()"
+        program = ("-c", code) if before else ("-m", "heed")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "heed", "serve", "--port", "0", *arguments],
+            [sys.executable, *program, "serve", "--port", "0", *arguments],
             env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
             stderr=subprocess.PIPE,
             stdout=subprocess.PIPE,

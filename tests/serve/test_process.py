@@ -114,6 +114,63 @@ def test_an_idle_server_ends_well_however_short_its_grace_is(en_de: str) -> None
         assert "unanswered" not in program.lines[-1]
 
 
+HANGS = """
+import sys, threading
+
+def hang(*_, **named):
+    print("it hangs", file=sys.stderr, flush=True)
+    threading.Event().wait()
+"""
+"""A call that never returns, as of a network disk that does not answer."""
+
+READING_HANGS = (
+    HANGS
+    + """
+from heed.serve.work import models
+models.{name} = hang
+"""
+)
+
+STORE_HANGS = (
+    HANGS
+    + """
+from heed.serve.shapes.storage import Storage
+Storage.summaries = hang
+"""
+)
+
+
+@pytest.mark.parametrize("n_processes", [1, 2])
+def test_a_thread_that_hangs_does_not_keep_the_process(en_de: str, n_processes: int) -> None:
+    hangs = READING_HANGS.format(name="version_of")
+    with Program("-m", en_de, "--processes", str(n_processes), before=hangs) as program:
+        program.signal(signal.SIGHUP)
+        program.wait_for("it hangs")
+        program.translate()
+        assert program.stop() == 0
+        assert "heed: a thread is still busy" in program.lines[-1]
+
+
+def test_a_model_that_is_never_read_does_not_keep_the_process(en_de: str) -> None:
+    hangs = READING_HANGS.format(name="open_version")
+    with Program("-m", en_de, is_ready=False, before=hangs) as program:
+        program.wait_for("it hangs")
+        assert program.stop() == 0
+
+
+def test_a_request_in_a_thread_that_hangs_is_cut_off(en_de: str) -> None:
+    with (
+        Program("-m", en_de, "--set", "listen.grace_s=0.5", before=STORE_HANGS) as program,
+        program.connect() as client,
+    ):
+        client.sendall(b"GET /v2/glossaries HTTP/1.1\r\nHost: x\r\n\r\n")
+        program.wait_for("it hangs")
+        program.signal(signal.SIGTERM)
+        assert program.wait() == 1
+        assert any("requests were still unanswered" in line for line in program.lines)
+        assert "heed: a thread is still busy" in program.lines[-1]
+
+
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_signal_ends_it_at_once(en_de: str, first: signal.Signals) -> None:
     with Program("-m", en_de) as program, program.connect() as client:

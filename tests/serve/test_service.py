@@ -29,7 +29,7 @@ from heed.serve.texts import read_texts
 from heed.serve.work import models as models_module
 from heed.serve.work.guides import Guides
 from heed.serve.work.models import Use
-from heed.serve.work.versions import Opened, open_version
+from heed.serve.work.versions import Opened, open_version, version_of
 from heed.text.protection import expressions
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.lines import Line, LineReader
@@ -443,6 +443,37 @@ def test_models_and_languages_say_what_they_are(using: Using, en_de: str, de_en:
         english, german = service.languages()
         assert (english.code, english.name, english.targets) == ("en", "English", ("de",))
         assert (german.code, german.name, german.targets) == ("de", "German", ("en",))
+
+    asyncio.run(run())
+
+
+def test_models_on_a_disk_that_does_not_answer_take_one_thread(
+    using: Using, en_de: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page asks for the models. Threads that hang would be missing for other requests."""
+    is_over = threading.Event()
+    asked: list[Path] = []
+
+    def hang(folder: Path) -> str:
+        asked.append(folder)
+        assert is_over.wait(60)
+        return version_of(folder)
+
+    monkeypatch.setattr(describe, "version_of", hang)
+
+    async def run() -> None:
+        service = using(en_de, timeout_s=0.1)
+        for _ in range(3):
+            with pytest.raises(Refusal, match="The answer was not ready in time"):
+                await service.models_info()
+        assert len(asked) == 1
+        is_over.set()
+        async with asyncio.timeout(60):
+            while True:
+                with suppress(Refusal):
+                    (model,) = await service.models_info()
+                    assert model.name == "en-de"
+                    return
 
     asyncio.run(run())
 

@@ -1,5 +1,6 @@
 """Descriptions of the served models, read from their folders, and of their languages."""
 
+import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ from heed.errors import HeedError
 from heed.model.families import config_from, stored_shapes
 from heed.serve.languages import name_of
 from heed.serve.request import Language, ModelInfo
+from heed.serve.work.deadline import Deadline
 from heed.serve.work.directions import Route
 from heed.serve.work.models import Models
 from heed.serve.work.speeds import Speeds
@@ -21,7 +23,7 @@ MAX_CARD_BYTES = 1 << 20
 
 
 class Descriptions:
-    """Reads the descriptions of models, once per version, without loading them. Thread-safe.
+    """Reads the descriptions of models, once per version, without loading them.
 
     Args:
         models: the models.
@@ -32,6 +34,18 @@ class Descriptions:
         self._models = models
         self._speeds = speeds
         self._known: dict[str, ModelInfo] = {}
+        self._reading: asyncio.Future[list[ModelInfo]] | None = None
+
+    async def read(self, timeout_s: float) -> list[ModelInfo]:
+        """As `all`, in a thread. All callers share one, because their disk may not answer.
+
+        Raises:
+            Refusal: it takes too long (504).
+        """
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.ensure_future(asyncio.to_thread(self.all))
+        async with Deadline(timeout_s).enforced():
+            return await asyncio.shield(self._reading)
 
     def all(self) -> list[ModelInfo]:
         """Descriptions of all models, except those whose folders could not be read before."""

@@ -8,12 +8,14 @@ SIGHUP: models whose folders have changed are reloaded.
 import asyncio
 import functools
 import gc
+import logging
 import os
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import uvicorn
@@ -28,10 +30,12 @@ from heed.serve.request import Request
 from heed.serve.service import Service
 from heed.serve.settings import Listen, ServeSettings
 from heed.serve.shapes.downloads import forget_files
+from heed.serve.shapes.stored import THREADS
 from heed.serve.watch.condition import Condition
 from heed.serve.watch.figures import Figures
 from heed.serve.watch.signals import REPEATED_S, STOP_SIGNALS
 from heed.serve.watch.systemd import STOPPING, notify
+from heed.serve.work.pools import end_pools
 from heed.serve.work.rest import Rest
 
 LAST_CALL_S = 0.3
@@ -40,6 +44,9 @@ so that none sends a request into a closing connection."""
 
 HANDSHAKE_S = 0.1
 """Seconds for completing connections that have begun, before the socket closes."""
+
+END_S = 0.5
+"""Seconds for threads to end, after all requests were answered or cut off."""
 
 SWEEPS = 4
 """Number of sweeps over connections within the shortest time limit."""
@@ -80,7 +87,15 @@ def run_process(
     """
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         process = _Process(settings, make_service(), say, figures, buckets)
-        return runner.run(process.serve(listener, on_ready, parent))
+        code = runner.run(process.serve(listener, on_ready, parent))
+        if not process.end_threads():
+            say(
+                "heed: a thread is still busy, perhaps with a disk that does not answer; the "
+                "process ends without it."
+            )
+            logging.shutdown()
+            os._exit(code)
+    return code
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -108,6 +123,7 @@ class _Process:
         self.draining_since = 0.0
         self.is_supervised = False
         self.closing: asyncio.Task[None] | None = None
+        self.workers = ThreadPoolExecutor(thread_name_prefix="heed-aside")
         self.server = uvicorn.Server(
             uvicorn_config(settings.listen, make_app(service, self.condition, figures, buckets))
         )
@@ -118,6 +134,7 @@ class _Process:
         on_ready: Callable[[], None],
         parent: socket.socket | None,
     ) -> int:
+        asyncio.get_running_loop().set_default_executor(self.workers)
         # uvicorn accepts connections, but not with TLS, where it does not count handshakes.
         uses_tls = bool(self.settings.listen.certificate)
         serving = asyncio.create_task(self.server.serve(sockets=[] if uses_tls else [listener]))
@@ -210,13 +227,17 @@ class _Process:
     def _exit_code(self) -> int:
         state = self.server.server_state
         if not (state.connections or state.tasks):
-            self.service.close(within_s=1.0)
             return 0
         self.say(
             f"heed: requests were still unanswered {self.settings.listen.grace_s:g} s after the "
             "signal and were cut off. Allow more time with listen.grace_s."
         )
         return 1
+
+    def end_threads(self) -> bool:
+        """End all threads; return whether they have ended in time."""
+        has_ended = self.service.close(within_s=END_S)
+        return end_pools(self.workers, THREADS, within_s=END_S) and has_ended
 
 
 def uvicorn_config(listen: Listen, app: object) -> uvicorn.Config:

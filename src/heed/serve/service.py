@@ -159,8 +159,8 @@ class Service:
         return await asyncio.to_thread(self._detector.detect, text)
 
     async def models_info(self) -> list[ModelInfo]:
-        """The served models."""
-        return await asyncio.to_thread(self._descriptions.all)
+        """The served models; raises a refusal if they cannot be described in time (504)."""
+        return await self._descriptions.read(self.settings.work.timeout_s)
 
     async def next_words(
         self, text: str, prefix: str, direction: Direction, *, k: int
@@ -231,15 +231,15 @@ class Service:
 
         return await self.with_model(run, text, direction, given=translation)
 
-    def close(self, within_s: float | None = None) -> None:
-        """Finish the work and end the threads.
+    def close(self, within_s: float | None = None) -> bool:
+        """Finish the work and end the threads; return whether Python can end, too.
 
         Args:
             within_s: seconds after which unfinished work is abandoned; None = no such limit.
         """
         self.scheduler.close(within_s)
         self._files.close(within_s)
-        self.models.close()
+        return self.models.close(within_s)  # Python waits for this thread, not for the others
 
     def _counted(self, answers: list[Answer]) -> list[Answer]:
         if self._on_answered is not None:

@@ -1,6 +1,7 @@
 """Glossaries over DeepL's API: within limits, and refused in words."""
 
 import sqlite3
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -13,7 +14,7 @@ from tests.serve.conftest import Serve
 from tests.serve.event_loop import beside_loop
 
 from heed.serve.access.keys import Keys
-from heed.serve.settings import Access, Store
+from heed.serve.settings import Access, Store, Work
 from heed.serve.shapes import deepl_dictionaries, stored
 from heed.serve.shapes import storage as storage_module
 from heed.serve.shapes.storage import FILE, Storage
@@ -95,6 +96,18 @@ def test_a_locked_store_stops_no_other_work(
         assert time.monotonic() - began_at < 4  # and not 1 s for each four of them
     assert "the store cannot be used: database is locked" in caplog.text
     assert client.get("/v2/glossaries").status_code == 200
+
+
+def test_a_store_on_a_disk_that_does_not_answer_is_given_up_in_time(
+    serve: Serve, en_de: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_over = threading.Event()
+    monkeypatch.setattr(Storage, "summaries", lambda *_: [] if is_over.wait(60) else None)
+    client = serve(en_de, work=Work(timeout_s=0.2))
+    answers = [client.get("/v2/glossaries") for _ in range(6)]  # of four threads
+    is_over.set()
+    assert [answer.status_code for answer in answers] == [504] * 6
+    assert client.get("/v2/glossaries").json() == {"glossaries": []}
 
 
 def test_only_the_servers_own_user_reads_the_store(client: TestClient, tmp_path: Path) -> None:

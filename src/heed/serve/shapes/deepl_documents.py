@@ -3,7 +3,6 @@
 A document is translated while it is uploaded, so its status is `done` from the beginning.
 """
 
-import asyncio
 import hashlib
 import secrets
 from typing import Any
@@ -31,6 +30,7 @@ from heed.serve.shapes.endpoint import Asked, Endpoint, owner_of
 from heed.serve.shapes.fields import Field
 from heed.serve.shapes.libretranslate_files import FILE
 from heed.serve.shapes.schemas import INTEGER, TEXT, record
+from heed.serve.shapes.stored import beside_store
 from heed.serve.shapes.translated_file import FileOrder, attachment, translate_file
 
 PATH = f"{PREFIX}/document"
@@ -87,7 +87,7 @@ async def _status(service: Service, asked: Asked) -> dict[str, Any]:
 
 async def _result(service: Service, asked: Asked) -> Response:
     name = await _find(service, asked)
-    found = await asyncio.to_thread(Downloads(service.settings.store).read, name)
+    found = await beside_store(service, Downloads(service.settings.store).read, name)
     if found is None:
         raise _not_found()
     return attachment(*found)
@@ -95,9 +95,8 @@ async def _result(service: Service, asked: Asked) -> Response:
 
 async def _find(service: Service, asked: Asked) -> str:
     id = asked.http.path_params["document_id"].lower()
-    found = await asyncio.to_thread(
-        Downloads(service.settings.store).find, id, _lock(asked.values["document_key"])
-    )
+    downloads, lock = Downloads(service.settings.store), _lock(asked.values["document_key"])
+    found = await beside_store(service, downloads.find, id, lock)
     if found is None:
         raise _not_found()
     return found

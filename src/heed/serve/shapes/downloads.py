@@ -8,6 +8,7 @@ import uuid
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from heed.errors import HeedError
 from heed.serve.refusal import Refusal
 from heed.serve.settings import Store
 from heed.serve.shapes.storage import folder_of
+from heed.serve.shapes.stored import THREADS
 
 FOLDER = "files"
 _NAME = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{64})?(?:-([0-9a-f]{8}))?\.[\w.-]+")
@@ -32,15 +34,16 @@ async def keep_file(
 ) -> str:
     """Store a file, and delete it when its time is over; arguments and result as in `keep`."""
     downloads, loop = Downloads(settings), asyncio.get_running_loop()
-    kept = await asyncio.to_thread(downloads.keep, name, content, lock=lock, owner=owner)
-    loop.call_later(settings.file_s + LATE_S, loop.run_in_executor, None, downloads.forget)
+    keep = partial(downloads.keep, name, content, lock=lock, owner=owner)
+    kept = await loop.run_in_executor(THREADS, keep)
+    loop.call_later(settings.file_s + LATE_S, loop.run_in_executor, THREADS, downloads.forget)
     return kept
 
 
 async def forget_files(settings: Store) -> None:
     """Delete the files of an earlier process when their time is over; return when none is left."""
-    downloads = Downloads(settings)
-    while (left_s := await asyncio.to_thread(downloads.forget)) is not None:
+    downloads, loop = Downloads(settings), asyncio.get_running_loop()
+    while (left_s := await loop.run_in_executor(THREADS, downloads.forget)) is not None:
         await asyncio.sleep(left_s + LATE_S)
 
 

@@ -3,7 +3,6 @@
 Source: LibreTranslate 1.9.6, `app.py`.
 """
 
-import asyncio
 from typing import Any
 from urllib.parse import quote
 
@@ -19,6 +18,7 @@ from heed.serve.shapes.downloads import Downloads, keep_file
 from heed.serve.shapes.endpoint import Asked, Endpoint, owner_of
 from heed.serve.shapes.fields import Field
 from heed.serve.shapes.libretranslate import API_KEY, SOURCE, STYLE, TAG, TARGET, direction
+from heed.serve.shapes.stored import beside_store
 from heed.serve.shapes.translated_file import FileOrder, attachment, translate_file
 
 FILE = Field(
@@ -61,7 +61,7 @@ async def _download_file(service: Service, asked: Asked) -> Response:
     store = service.settings.store
     if store.files == 0:
         raise _disabled(400)
-    found = await asyncio.to_thread(Downloads(store).read, asked.http.path_params["name"])
+    found = await beside_store(service, Downloads(store).read, asked.http.path_params["name"])
     if found is None:
         raise Refusal(404, "There is no file of this name, or no more.", code="not_found")
     return attachment(*found)

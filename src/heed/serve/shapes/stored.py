@@ -6,7 +6,7 @@ import time
 from collections import ChainMap
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Concatenate, ParamSpec, TypeVar
 
 from heed.errors import DataError
@@ -14,13 +14,15 @@ from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes.endpoint import Asked
 from heed.serve.shapes.storage import NO_STORE, WAIT_S, Storage, StoredGlossary, Terms
+from heed.serve.work.deadline import Deadline
 from heed.translate.glossary.glossary import Glossary
 
 Found = TypeVar("Found")
 Arguments = ParamSpec("Arguments")
 
-# Threads of their own: if another program locks the file, no other work waits for it.
-_THREADS = ThreadPoolExecutor(4, thread_name_prefix="heed-store")
+THREADS = ThreadPoolExecutor(4, thread_name_prefix="heed-store")
+"""Threads of their own: if another program locks the file, or its disk does not answer, no other
+work waits for it."""
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +40,8 @@ async def in_store(
         method: of `Storage`, with its arguments.
 
     Raises:
-        Refusal: as the method; or the file cannot be used within `WAIT_S` (503, logged).
+        Refusal: as the method; or the file cannot be used within `WAIT_S` (503, logged), or its
+            disk does not answer (504).
     """
     until = time.monotonic() + WAIT_S
 
@@ -48,11 +51,27 @@ async def in_store(
         return method(storage, *arguments, **named)
 
     try:
-        return await asyncio.get_running_loop().run_in_executor(_THREADS, run)
+        return await beside_store(service, run)
     except Refusal as refusal:
         if refusal.code == NO_STORE:
             log.error("the store cannot be used: %s", refusal.__cause__)
         raise
+
+
+async def beside_store(
+    service: Service,
+    function: Callable[Arguments, Found],
+    *arguments: Arguments.args,
+    **named: Arguments.kwargs,
+) -> Found:
+    """Call a function in a thread for the disk of the store.
+
+    Raises:
+        Refusal: as the function; or it takes too long (504).
+    """
+    async with Deadline(service.settings.work.timeout_s).enforced():
+        loop, call = asyncio.get_running_loop(), partial(function, *arguments, **named)
+        return await loop.run_in_executor(THREADS, call)
 
 
 async def find_glossary(service: Service, asked: Asked, id: str) -> StoredGlossary:

@@ -18,6 +18,7 @@ from heed.errors import FormatError, HeedError
 from heed.serve.refusal import Refusal
 from heed.serve.work.directions import Route, read_routes
 from heed.serve.work.guides import NO_GUIDES, Guides, read_guides
+from heed.serve.work.pools import end_pools
 from heed.serve.work.versions import Opened, files_state, open_version, spelled, version_of
 from heed.translate.translator import Translator
 
@@ -111,9 +112,9 @@ class Models:
         for name in list(self._open):
             self._reader.submit(self._replace_if_changed, name)
 
-    def close(self) -> None:
-        """End the thread that loads models."""
-        self._reader.shutdown(cancel_futures=True)
+    def close(self, within_s: float | None = None) -> bool:
+        """End the thread that loads models; arguments and result as of `end_pools`."""
+        return end_pools(self._reader, within_s=within_s)
 
     def _begin_use(self, name: str) -> None:
         with self._lock:
