@@ -1,5 +1,6 @@
 """Settings of `heed serve`: a flag beats the environment, which beats the file."""
 
+import os
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -111,6 +112,24 @@ def test_models_of_a_file_are_relative_to_it(call: Call, tmp_path: Path) -> None
     assert tomllib.loads(out)["models"] == [str(tmp_path / "conf" / "model")]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes in folders")
+def test_a_named_pipe_in_place_of_settings_is_refused(
+    call: Call, dump: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    """Nothing would ever be read from it. A shell's `<(...)` is a pipe, too, but ends."""
+    pipe = tmp_path / "serve.toml"
+    os.mkfifo(pipe)
+    code, _, err = call("serve", "--config", str(pipe), "--dump-config")
+    assert code != 0 and "serve.toml cannot be read: it is a named pipe, and not a file." in err
+    ours, theirs = os.pipe()
+    os.write(theirs, b"listen.port = 7")
+    os.close(theirs)
+    try:
+        assert dump("--config", f"/dev/fd/{ours}")["listen"]["port"] == 7
+    finally:
+        os.close(ours)
+
+
 def test_unknown_settings_are_named_with_the_nearest(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,7 +173,7 @@ def test_files_that_are_wrong_are_refused(
         (["--private-key", "no.pem"], "--certificate is missing: HTTPS needs a certificate and"),
         (
             ["--certificate", "no.pem", "--private-key", "no.key"],
-            "--certificate no.pem: No such file",
+            "--certificate no.pem is missing",
         ),
         (["--host", "no such host"], "--host no such host is not an address"),
     ],

@@ -106,6 +106,9 @@ def test_an_idle_connection_is_closed_without_words(open_to: Connect) -> None:
     assert answer.count(b"HTTP/1.1") == 1 and status(answer) == 200
 
 
+CODED = b"POST / HTTP/1.%s\r\nHost: x\r\nTransfer-Encoding: %s\r\n\r\n0\r\n\r\n"
+
+
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [
@@ -122,6 +125,10 @@ def test_an_idle_connection_is_closed_without_words(open_to: Connect) -> None:
             b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
             400,
         ),
+        (CODED % (b"1", b"gzip, chunked"), 501),
+        (CODED % (b"1", b"gzip\r\nTransfer-Encoding: chunked"), 501),
+        (CODED % (b"1", b"chunked, chunked"), 400),
+        (CODED % (b"0", b"chunked"), 400),
         (b"GET /health HTTP/1.1\r\nHost: x\r\nX A: b\r\n\r\n", 400),
         (b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n", 400),
         (b"GET /health HTTP/1.1\r\nHost: x\r\nHost: y\r\nConnection: close\r\n\r\n", 400),
@@ -135,6 +142,12 @@ def test_heads_that_are_too_long_or_no_http_are_refused(
     answer = read_all(client)
     assert status(answer) == expected
     assert "error" in json.loads(answer.partition(b"\r\n\r\n")[2])
+
+
+def test_the_name_of_a_transfer_coding_may_be_in_capitals(open_to: Connect) -> None:
+    client = open_to()
+    client.sendall(CHUNKED.replace(b"chunked", b" Chunked ") + CHUNK + b"0\r\n\r\n")
+    assert status(client.recv(4096)) == 200
 
 
 def test_http_1_0_needs_no_host(open_to: Connect) -> None:

@@ -1,5 +1,6 @@
 """The socket is opened before anything heavy; what fails is told in words."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -85,12 +86,24 @@ def test_a_certificate_that_is_missing_or_damaged_is_refused(tmp_path: Path) -> 
     bad = tmp_path / "bad.pem"
     bad.write_text("nothing")
     absent = str(tmp_path / "absent.pem")
-    with pytest.raises(ConfigError, match="listen.certificate .*absent.pem: No such file"):
+    with pytest.raises(ConfigError, match=r"listen\.certificate .*absent\.pem is missing"):
         check_certificate(Listen(certificate=absent, key=str(bad)))
-    with pytest.raises(ConfigError, match="listen.key .*absent.pem: No such file"):
+    with pytest.raises(ConfigError, match=r"listen\.key .*absent\.pem is missing"):
         check_certificate(Listen(certificate=str(bad), key=absent))
     with pytest.raises(ConfigError, match="are not a PEM certificate and its key"):
         check_certificate(Listen(certificate=str(bad), key=str(bad)))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes in folders")
+@pytest.mark.parametrize("setting", ["certificate", "key"])
+def test_a_named_pipe_in_place_of_a_certificate_is_refused(
+    certificate: tuple[str, str], tmp_path: Path, setting: str
+) -> None:
+    files = dict(zip(("certificate", "key"), certificate, strict=True))
+    files[setting] = str(tmp_path / "pipe")
+    os.mkfifo(files[setting])
+    with pytest.raises(ConfigError, match=rf"listen\.{setting} .*pipe .*not a regular file"):
+        check_certificate(Listen(**files))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the filter is one of Linux")

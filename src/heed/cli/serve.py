@@ -214,12 +214,14 @@ def read_settings(
         flags: the other flags, by the names of their parameters.
 
     Raises:
-        ConfigError: names every setting that is unknown or wrong.
+        ConfigError: names every setting that is unknown or wrong; or the file cannot be read.
         UsageError: no model is named, and not exactly one is installed.
     """
     from heed.config import build_config, read_toml
     from heed.serve.settings import ServeSettings
 
+    if config and Path(config).resolve().is_fifo():  # `<(...)` is a pipe without a name: it ends
+        raise ConfigError(f"{config} cannot be read: it is a named pipe, and not a file.")
     values: dict[str, Any] = read_toml(config) if config else {}
     from_file = {name for name, _ in _dotted(values)}
     given = {SETTINGS[name]: value for name, value in flags.items() if value not in (None, ())}

@@ -35,6 +35,7 @@ SENTENCES = {
     400: "This is not an HTTP request.",
     408: "The request took too long to arrive.",
     431: "The request line and headers are too long.",
+    501: "Transfer-Encoding must be chunked, and nothing else.",
     503: "Too many connections are open. Try again later.",
 }
 
@@ -221,14 +222,7 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is complete; start the application."""
-        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-        if size > self._listen.head_bytes:
-            self._refused_with = 431
-            raise ValueError(SENTENCES[431])  # httptools raises it in `data_received`
-        # RFC 9112, section 3.2.
-        n_hosts = sum(name == b"host" for name, _ in self.headers)
-        if n_hosts > 1 or (not n_hosts and self.parser.get_http_version() == "1.1"):
-            raise ValueError("An HTTP/1.1 request must have exactly one Host header.")
+        self._check_head()
         if self._is_upgrade:
             return
         if self.parser.get_http_version() == "1.0":
@@ -238,6 +232,31 @@ class Connection(HttpToolsProtocol):
         self._enter(Phase.BODY, self._listen.body_s)
         if self._is_last:
             self.cycle.keep_alive = False
+
+    def _check_head(self) -> None:
+        """Refuse a head that is too long, or does not say clearly where its body ends.
+
+        Raises:
+            ValueError: httptools raises it again in `data_received`.
+        """
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > self._listen.head_bytes:
+            self._refuse_head(431)
+        # RFC 9112, section 3.2.
+        version = self.parser.get_http_version()
+        n_hosts = sum(name == b"host" for name, _ in self.headers)
+        if n_hosts > 1 or (not n_hosts and version == "1.1"):
+            raise ValueError("An HTTP/1.1 request must have exactly one Host header.")
+        # Section 6.1. httptools takes every list of codings that ends in `chunked` for chunks.
+        codings = [value for name, value in self.headers if name == b"transfer-encoding"]
+        if codings and version == "1.0":
+            raise ValueError("HTTP/1.0 has no Transfer-Encoding.")
+        if codings and b",".join(codings).strip().lower() != b"chunked":
+            self._refuse_head(501)
+
+    def _refuse_head(self, status: int) -> None:
+        self._refused_with = status
+        raise ValueError(SENTENCES[status])
 
     def on_message_complete(self) -> None:
         """The body is complete."""

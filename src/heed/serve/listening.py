@@ -11,8 +11,10 @@ import ssl
 import struct
 import sys
 from contextlib import suppress
+from pathlib import Path
 
-from heed.errors import ConfigError
+from heed.disk.files import read_bytes
+from heed.errors import ConfigError, FormatError
 from heed.serve.settings import Listen
 
 log = logging.getLogger(__name__)
@@ -162,10 +164,9 @@ def check_certificate(listen: Listen) -> None:
         return
     for name, path in (("certificate", listen.certificate), ("key", listen.key)):
         try:
-            with open(path, "rb"):
-                pass
-        except OSError as error:
-            raise ConfigError(f"listen.{name} {path}: {error.strerror}.") from None
+            read_bytes(Path(path))  # the library for TLS would wait for a named pipe forever
+        except FormatError as error:
+            raise ConfigError(f"listen.{name} {error}") from None
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(listen.certificate, listen.key)
     except ssl.SSLError as error:
