@@ -1,9 +1,12 @@
 """Keys are shown once, stored hashed, and refused alike for whatever reason."""
 
+import json
 import random
 import shutil
 import sqlite3
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,6 +136,30 @@ def test_keys_of_a_replaced_file_are_not_valid(keys: Keys, tmp_path: Path) -> No
     (tmp_path / "other.sqlite").rename(keys.path)
     with pytest.raises(ConfigError, match="was replaced while it was in use. Start the server"):
         keys.find(key)
+
+
+def test_a_larger_file_in_its_place_can_be_used_when_the_old_one_is_closed(
+    keys: Keys, tmp_path: Path
+) -> None:
+    """SQLite's index of the old file's log is used for the new file, and has fewer pages."""
+    keys.add("a")
+    other = Keys(tmp_path / "other.sqlite")
+    for number in range(60):
+        other.add(f"k{number}")
+    other.close()
+    (tmp_path / "other.sqlite").rename(keys.path)
+
+    def listed() -> subprocess.CompletedProcess[str]:
+        """In another process, as SQLite in this one would know both files."""
+        command = [sys.executable, "-m", "heed", "serve", "keys", "list", "--json"]
+        command += ["--keys-file", str(keys.path)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    refused = listed()
+    assert refused.returncode == 1
+    assert "malformed. If it was replaced while a server used it, start the" in refused.stderr
+    keys.close()
+    assert len(json.loads(listed().stdout)) == 60
 
 
 def test_a_copy_of_a_file_in_use_has_all_keys(keys: Keys, tmp_path: Path) -> None:

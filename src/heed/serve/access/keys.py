@@ -10,7 +10,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,14 +83,16 @@ class Keys:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with self._told():
+        with self._told(), ExitStack() as on_error:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            on_error.callback(self._file.close)
             self._file.execute("PRAGMA journal_mode=WAL")
             self._file.execute(_TABLE)
             self._file.execute(_CHECKPOINT)
             path.chmod(0o600)
             self._identity = self._identity_now()
+            on_error.pop_all()
 
     def add(
         self, name: str, *, per_minute: int = 0, chars: int = 0, expires_at: float | None = None
@@ -180,9 +182,15 @@ class Keys:
             raise
         except (sqlite3.Error, OSError) as error:
             raise ConfigError(
-                f"The file of keys {self.path} cannot be used: {error}. Name another with "
-                "access.keys_file."
+                f"The file of keys {self.path} cannot be used: {error}. {_remedy(error)}"
             ) from None
+
+
+def _remedy(error: Exception) -> str:
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_CORRUPT:
+        # A server that holds the old file keeps the index of its log, with the number of its pages.
+        return "If it was replaced while a server used it, start the server again."
+    return "Name another with access.keys_file."
 
 
 def _hash(secret: str) -> str:
