@@ -40,6 +40,17 @@ def test_it_says_that_requests_need_a_key() -> None:
     assert len(introduction(routes, "http://host:5000", needs_key=False)) == 3
 
 
+@pytest.mark.parametrize(
+    ("source", "text"), [("en", "Hello"), ("en-GB", "Hello"), ("de", "TEXT"), ("eng", "TEXT")]
+)
+def test_the_line_to_try_has_a_text_in_its_source_language_or_a_placeholder(
+    source: str, text: str
+) -> None:
+    routes = [Route(source=source, target="fr", model="model")]
+    lines = introduction(routes, "http://host:5000", needs_key=False)
+    assert lines[-1].endswith(f"""'{{"q": "{text}", "source": "{source}", "target": "fr"}}'""")
+
+
 def test_what_no_translation_needs_is_not_imported_at_start() -> None:
     code = "import sys, heed.serve.run; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)

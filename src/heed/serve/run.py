@@ -10,6 +10,7 @@ from heed.machine.threads import choose_threads, count_cores
 from heed.serve.access.buckets import Buckets
 from heed.serve.access.gate import keys_path
 from heed.serve.access.keys import Keys
+from heed.serve.languages import base_of
 from heed.serve.listening import allow_open_files, check_certificate, open_sockets, url_of
 from heed.serve.process import run_process
 from heed.serve.refusal import Refusal
@@ -192,7 +193,8 @@ def introduction(routes: Sequence[Route], url: str, *, needs_key: bool) -> list[
     for route in routes:
         directions.setdefault(route.model, []).append(f"{route.source} → {route.target}")
     first = routes[0]
-    question = f'{{"q": "Hello", "source": "{first.source}", "target": "{first.target}"}}'
+    text = "Hello" if base_of(first.source) == "en" else "TEXT"
+    question = f'{{"q": "{text}", "source": "{first.source}", "target": "{first.target}"}}'
     key = " -H 'Authorization: Bearer KEY'" if needs_key else ""
     return [
         f"heed: {url}",
