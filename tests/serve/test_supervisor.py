@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -70,6 +71,24 @@ def test_a_killed_process_is_replaced_and_nobody_hangs(program: Program) -> None
     assert killed not in children_of(program.pid)
     for _ in range(10):
         program.translate("A man.")
+
+
+def test_a_process_is_replaced_although_the_folder_of_the_figures_was_deleted(
+    en_de: str, tmp_path: Path
+) -> None:
+    """Systems delete temporary files that nobody has opened for some days."""
+    where = {"TMPDIR": str(tmp_path)}
+    with Program("-m", en_de, "--processes", "2", environment=where) as program:
+        (folder,) = tmp_path.glob("heed-figures-*")
+        shutil.rmtree(folder)
+        killed = min(children_of(program.pid))
+        os.kill(killed, signal.SIGKILL)
+        program.wait_for(f"process {killed} ended unexpectedly")
+        for number in range(12):
+            program.translate(f"Number {number}.")
+        assert count(program, "heed_request_seconds_count") > 0
+        assert len(children_of(program.pid) - {killed}) == 2
+        assert program.stop() == 0
 
 
 def test_sighup_reaches_all_and_ends_none(program: Program) -> None:

@@ -274,9 +274,11 @@ class _Supervisor:
 
 
 def forget_process(pid: int) -> None:
-    """Remove the gauges of a dead process from the metrics."""
-    folder = os.environ.get(SHARED_FIGURES, "")
-    for name in os.listdir(folder) if folder else []:
+    """Remove the gauges of a dead process from the metrics, whose folder is then there."""
+    if not (folder := os.environ.get(SHARED_FIGURES, "")):
+        return
+    os.makedirs(folder, mode=0o700, exist_ok=True)  # systems delete old temporary folders
+    for name in os.listdir(folder):
         if name.startswith("gauge_live") and name.endswith(f"_{pid}.db"):
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(folder, name))
