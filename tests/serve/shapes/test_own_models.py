@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 from tests.serve.conftest import SENTENCES, Serve
 
 import heed
+from heed.cli.check import NOT_OF_PAIRS
 from heed.serve.settings import Inside, Limits
 
 ASKED = {"text": SENTENCES[0], "source": "en", "target": "de"}
@@ -55,6 +56,38 @@ def test_a_pair_that_is_too_long_has_no_score(serve: Serve, en_de: str) -> None:
     pair = {"source_text": "a b " * 2000, "target_text": "a"}
     found = post(serve(en_de), "score", **pair, source="en", target="de")
     assert (found["status"], found["log_prob"], found["tokens"]) == ("too_long", None, [])
+
+
+def test_a_given_translation_is_doubted_as_heed_check_does(client: TestClient, en_de: str) -> None:
+    pair = {"source_text": "In 2007 he left.", "target_text": " 2008" + " ging er" * 5}
+    (judged,) = heed.load(en_de).judged([pair["source_text"]], [pair["target_text"]])
+    wanted = [doubt for doubt in judged.doubts if doubt.kind not in NOT_OF_PAIRS]
+    assert {"numbers", "loop"} <= {doubt.kind for doubt in wanted}
+    found = post(client, "score", **pair, source="en", target="de", doubts=True)
+    assert [(each["kind"], each["sentence"]) for each in found["doubts"]] == [
+        (doubt.kind, doubt.sentence) for doubt in wanted
+    ]
+    (place,) = ((each["start"], each["end"]) for each in found["doubts"] if each["kind"] == "loop")
+    (own,) = (doubt for doubt in wanted if doubt.kind == "loop")
+    assert pair["target_text"][slice(*place)] == judged.text[own.start : own.end] != ""
+    assert found["log_prob"] is not None
+    assert "doubts" not in post(client, "score", **pair, source="en", target="de")
+
+
+def test_of_an_empty_translation_only_that_is_doubted(client: TestClient) -> None:
+    pair = {"source_text": "In 2007 he left.", "target_text": " "}
+    (doubt,) = post(client, "score", **pair, source="en", target="de", doubts=True)["doubts"]
+    assert (doubt["kind"], doubt["sentence"]) == ("empty", "The translation is empty.")
+
+
+@pytest.mark.parametrize("field", ["source_text", "target_text"])
+def test_a_long_pair_is_not_doubted(serve: Serve, en_de: str, field: str) -> None:
+    pair = {"source_text": "a", "target_text": "a"} | {field: "a b " * 501}
+    asked = {**pair, "source": "en", "target": "de", "doubts": True}
+    answer = serve(en_de).post("/api/v1/score", json=asked)
+    assert answer.status_code == 413
+    words = f"{field} must have at most 2000 characters"
+    assert answer.json()["error"]["sentence"].startswith(words)
 
 
 def test_a_language_is_detected_with_its_name(client: TestClient) -> None:

@@ -43,7 +43,7 @@ def _spelled_answer(answer: Answer, *, details: bool) -> dict[str, Any]:
         "confidence": rounded(answer.confidence),
         "model": answer.model,
         "alternatives": _spelled_alternatives(answer),
-        "doubts": [_spelled_doubt(doubt) for doubt in answer.doubts],
+        "doubts": [spelled_doubt(doubt) for doubt in answer.doubts],
         "segments": [spelled_segment(one, details=details) for one in answer.segments],
     }
 
@@ -59,7 +59,8 @@ def _spelled_alternatives(answer: Answer) -> list[dict[str, Any]]:
     ]
 
 
-def _spelled_doubt(doubt: Doubt) -> dict[str, Any]:
+def spelled_doubt(doubt: Doubt) -> dict[str, Any]:
+    """A doubt as JSON values."""
     return {
         "kind": doubt.kind,
         "sentence": doubt.sentence,

@@ -2,17 +2,22 @@
 
 from typing import Any
 
-from heed.serve.request import Direction, ModelInfo
-from heed.serve.service import Service
+from heed.serve.doubts import doubts_of_pair
+from heed.serve.request import Direction, Doubt, ModelInfo
+from heed.serve.service import IsWanted, Service
 from heed.serve.shapes import schemas
-from heed.serve.shapes.answers import rounded
+from heed.serve.shapes.answers import rounded, spelled_doubt
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import SOURCE, TARGET, Field
 from heed.serve.shapes.own import MODEL, PREFIX, STYLE, TAG, direction_of, require_at_most
+from heed.serve.work.directions import Route
 from heed.text.spans import BLANK_SIGN
+from heed.translate.translator import Translator
 
 MAX_CHOICES = 100
 DEFAULT_CHOICES = 5
+JUDGED_CHARS = 2000
+"""Most characters of a text, or of its translation, whose doubts are asked."""
 _SENTENCE = Field(
     name="text",
     kind="text",
@@ -51,6 +56,14 @@ SCORE = (
     SOURCE,
     TARGET,
     MODEL,
+    Field(
+        name="doubts",
+        kind="flag",
+        about="Whether to add the reasons to check the translation. The model then translates the "
+        f"text, too, and neither may have more than {JUDGED_CHARS} characters.",
+        default=False,
+        example=True,
+    ),
 )
 
 
@@ -102,8 +115,10 @@ def _read(piece: str) -> str:
 async def _score(service: Service, asked: Asked) -> dict[str, Any]:
     direction = _asked_of_model(service, asked, "source_text", "target_text")
     values = asked.values
-    found = await service.score(values["source_text"], values["target_text"], direction)
-    return {
+    texts = values["source_text"], values["target_text"]
+    doubts = await _doubts(service, *texts, direction) if values["doubts"] else None
+    found = await service.score(*texts, direction)
+    answer = {
         "log_prob": rounded(found.log_prob),
         "score": rounded(found.score),
         "status": found.status,
@@ -112,6 +127,26 @@ async def _score(service: Service, asked: Asked) -> dict[str, Any]:
             for piece, score in zip(found.tokens, found.token_scores, strict=True)
         ],
     }
+    return answer if doubts is None else {**answer, "doubts": doubts}
+
+
+async def _doubts(
+    service: Service, source: str, target: str, direction: Direction
+) -> list[dict[str, Any]]:
+    """The doubts about a translation, as JSON values.
+
+    Raises:
+        Refusal: as in `Service.score`; or one of the two is too long.
+    """
+    require_at_most(JUDGED_CHARS, len(source), "characters", "source_text")
+    require_at_most(JUDGED_CHARS, len(target), "characters", "target_text")
+
+    def run(translator: Translator, route: Route, is_wanted: IsWanted) -> list[Doubt]:
+        (judged,) = translator.judged([source], [target], target_lang=route.target)
+        return doubts_of_pair(source, target, judged)
+
+    found = await service.with_model(run, source, direction, given=target)
+    return [spelled_doubt(doubt) for doubt in found]
 
 
 async def _detect(service: Service, asked: Asked) -> dict[str, Any]:
@@ -152,6 +187,13 @@ def _spelled_model(model: ModelInfo) -> dict[str, Any]:
 
 
 _CHOICE = {"piece": schemas.TEXT, "text": schemas.TEXT, "probability": schemas.NUMBER}
+_SCORED = schemas.record(
+    log_prob=schemas.NUMBER_OR_NULL,
+    score=schemas.NUMBER_OR_NULL,
+    status=schemas.TEXT,
+    tokens=schemas.listed(schemas.record(piece=schemas.TEXT, log_prob=schemas.NUMBER_OR_NULL)),
+)
+_SCORED["properties"]["doubts"] = schemas.listed(schemas.ref("Doubt"))  # only if asked
 _GUESS = schemas.record(code=schemas.TEXT, name=schemas.TEXT, probability=schemas.NUMBER)
 ENDPOINTS = (
     Endpoint(
@@ -182,16 +224,9 @@ ENDPOINTS = (
         handler=_score,
         style=STYLE,
         tag=TAG,
-        summary="Give the log-probability of a translation.",
+        summary="Give the log-probability of a translation, and the doubts about it.",
         fields=SCORE,
-        answer=schemas.record(
-            log_prob=schemas.NUMBER_OR_NULL,
-            score=schemas.NUMBER_OR_NULL,
-            status=schemas.TEXT,
-            tokens=schemas.listed(
-                schemas.record(piece=schemas.TEXT, log_prob=schemas.NUMBER_OR_NULL)
-            ),
-        ),
+        answer=_SCORED,
     ),
     Endpoint(
         method="POST",
