@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from heed.errors import ConfigError
-from heed.serve.settings import Access, Glossary, Listen, Log, Metrics, ServeSettings, Store
+from heed.serve.settings import (
+    Access,
+    Glossary,
+    Inside,
+    Listen,
+    Log,
+    Metrics,
+    ServeSettings,
+    Store,
+)
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -57,6 +66,23 @@ def test_browser_extensions_are_origins(browser: str) -> None:
 def test_keys_are_needed_where_others_can_connect(host: str, keys: str, needed: bool) -> None:
     settings = ServeSettings(listen=Listen(host=host), access=Access(keys=keys))
     assert settings.needs_keys is needed
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        (ServeSettings(), True),
+        (ServeSettings(listen=Listen(host="0.0.0.0")), False),
+        (ServeSettings(listen=Listen(trusted_proxies=("127.0.0.1",))), False),
+        (ServeSettings(access=Access(hosts=("example.org",))), False),
+        (ServeSettings(access=Access(hosts=("a.org",)), inside=Inside(enabled="on")), True),
+        (ServeSettings(inside=Inside(enabled="off")), False),
+    ],
+)
+def test_models_are_shown_where_only_this_machine_can_connect(
+    settings: ServeSettings, shown: bool
+) -> None:
+    assert settings.shows_inside is shown
 
 
 def sections() -> dict[str, type]:

@@ -310,7 +310,8 @@ class Inside:
     """Inspection of models: traces of sentences, and the screens that show them.
 
     Attributes:
-        enabled: `on`, `off`, or `auto`: on if only programs on this machine can connect.
+        enabled: `on`, `off`, or `auto`: on if only programs on this machine can connect, and
+            neither trusted proxies nor host names are set, as for a proxy on this machine.
         traces: traces kept at the same time, and recorded searches; the oldest are dropped.
         runs: folders of the training runs to show.
         token: clients with it may save and stop these runs; empty = no client may.
@@ -365,6 +366,7 @@ class ServeSettings:
     @property
     def shows_inside(self) -> bool:
         """Whether clients may inspect models."""
+        is_behind_proxy = bool(self.listen.trusted_proxies or self.access.hosts)
         return self.inside.enabled == "on" or (
-            self.inside.enabled == "auto" and self.listen.is_loopback
+            self.inside.enabled == "auto" and self.listen.is_loopback and not is_behind_proxy
         )
