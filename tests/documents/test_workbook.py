@@ -151,6 +151,15 @@ def test_a_sheet_of_numbers_is_not_read() -> None:
     assert open_archive("a.xlsx", numbers, "xlsx").segments == []
 
 
+def test_names_of_columns_count_as_elements() -> None:
+    """So that a server can refuse a file of millions of them."""
+    columns = '<tableColumn name="a"/>' * 1_000
+    data = archive({"xl/sharedStrings.xml": strings(), "xl/tables/table1.xml": columns})
+    elements: list[int] = []
+    open_archive("a.xlsx", data, "xlsx", lambda _, n: elements.append(n))
+    assert sum(elements) > 1_000
+
+
 def test_text_that_is_not_text_of_xml_is_kept() -> None:
     part = strings("<t>a <![CDATA[b]]></t>", "<t>c<!-- d --></t>", "<!-- e --><t>f</t>")
     assert texts(part) == ["f"]

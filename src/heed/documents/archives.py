@@ -88,18 +88,25 @@ class ArchiveFormat:
 
     Attributes:
         parts: the names of the parts that may hold text.
-        splitter: returns the function that splits such a part; receives the archive.
+        splitter: returns the function that splits such a part; receives the archive, and what may
+            stop its reading.
         has_text: whether such a part holds text. The others are copied.
     """
 
     parts: re.Pattern[str]
-    splitter: Callable[[zipfile.ZipFile], Callable[[str], Content]]
+    splitter: Callable[[zipfile.ZipFile, OnRead], Callable[[str], Content]]
     has_text: Callable[[bytes], bool] = lambda _: True
 
 
-def _split_workbook(workbook: zipfile.ZipFile) -> Callable[[str], Content]:
-    kept = names_of_columns(workbook)
+def _workbook(workbook: zipfile.ZipFile, on_read: OnRead) -> Callable[[str], Content]:
+    kept = names_of_columns(workbook, on_read)
     return lambda text: split_workbook_part(text, kept)
+
+
+def _always(
+    split: Callable[[str], Content],
+) -> Callable[[zipfile.ZipFile, OnRead], Callable[[str], Content]]:
+    return lambda archive, on_read: split
 
 
 ARCHIVE_FORMATS: dict[str, ArchiveFormat] = {
@@ -109,20 +116,20 @@ ARCHIVE_FORMATS: dict[str, ArchiveFormat] = {
             r"word/(?:(?:document|header|footer|footnotes|endnotes|comments)\d*"
             r"|diagrams/(?:data|drawing)\d+)\.xml"
         ),
-        lambda _: _split_office,
+        _always(_split_office),
     ),
     "pptx": ArchiveFormat(
         re.compile(
             r"ppt/(?:slides/slide|notesSlides/notesSlide|diagrams/data|diagrams/drawing)\d+\.xml"
         ),
-        lambda _: _split_office,
+        _always(_split_office),
     ),
-    "xlsx": ArchiveFormat(PARTS, _split_workbook, has_text),
+    "xlsx": ArchiveFormat(PARTS, _workbook, has_text),
     # Headers and footers of pages are among the styles.
-    "odt": ArchiveFormat(re.compile(r"(?:content|styles)\.xml"), lambda _: _split_odf),
-    "odp": ArchiveFormat(re.compile(r"content\.xml"), lambda _: _split_odf),
-    "ods": ArchiveFormat(re.compile(r"content\.xml"), lambda _: _split_odf),
-    "epub": ArchiveFormat(re.compile(r".+\.(?:xhtml|html|htm)", re.I), lambda _: parse_markup),
+    "odt": ArchiveFormat(re.compile(r"(?:content|styles)\.xml"), _always(_split_odf)),
+    "odp": ArchiveFormat(re.compile(r"content\.xml"), _always(_split_odf)),
+    "ods": ArchiveFormat(re.compile(r"content\.xml"), _always(_split_odf)),
+    "epub": ArchiveFormat(re.compile(r".+\.(?:xhtml|html|htm)", re.I), _always(parse_markup)),
 }
 """The formats by the endings of their files."""
 
@@ -189,7 +196,7 @@ def open_archive(name: str, data: bytes, ending: str, on_read: OnRead = ignore) 
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             infos = packed.infolist()
             _require_sane(name, infos, len(data))
-            split = form.splitter(packed)
+            split = form.splitter(packed, on_read)
             for info in infos:
                 part = packed.read(info)
                 is_part = form.parts.fullmatch(info.filename) is not None

@@ -19,7 +19,7 @@ from heed.documents.attributes import attribute
 from heed.documents.markup import escape_xml
 from heed.documents.passages import Passage, split_passage
 from heed.documents.runs import Run, line_of, require_no_marks, split_runs
-from heed.documents.segment import Segment, is_unchanged
+from heed.documents.segment import OnRead, Segment, ignore, is_unchanged
 from heed.documents.structure import matched
 from heed.documents.tags import Token, parts_of_text, read_tokens
 from heed.translate.result import Translation
@@ -45,14 +45,13 @@ def has_text(part: bytes) -> bool:
     return b"sheetData" not in part or _TYPED_CELL.search(part) is not None
 
 
-def names_of_columns(workbook: zipfile.ZipFile) -> frozenset[str]:
+def names_of_columns(workbook: zipfile.ZipFile, on_read: OnRead = ignore) -> frozenset[str]:
     """Names of columns, and labels of their totals, which formulas and tables use."""
-    tags = [
-        tag
-        for part in workbook.namelist()
-        if _NAMING_PARTS.fullmatch(part)
-        for tag in _NAMING_TAG.findall(workbook.read(part).decode(errors="replace"))
-    ]
+    tags: list[str] = []
+    for part in filter(_NAMING_PARTS.fullmatch, workbook.namelist()):
+        found = _NAMING_TAG.findall(workbook.read(part).decode(errors="replace"))
+        on_read(0, len(found))
+        tags += found
     names = (attribute(tag, which) for tag in tags for which in ("name", "totalsrowlabel"))
     return frozenset(_unescaped(unescape(name)) for name in names)
 
