@@ -30,7 +30,7 @@ from heed.serve.request import Request
 from heed.serve.service import Service
 from heed.serve.settings import Listen, ServeSettings
 from heed.serve.shapes.downloads import forget_files
-from heed.serve.shapes.stored import THREADS
+from heed.serve.shapes.storage import THREADS
 from heed.serve.watch.condition import Condition
 from heed.serve.watch.figures import Figures
 from heed.serve.watch.signals import REPEATED_S, STOP_SIGNALS

@@ -16,8 +16,7 @@ from heed.disk.files import TEMPORARY, make_directory, write_atomically
 from heed.errors import HeedError
 from heed.serve.refusal import Refusal
 from heed.serve.settings import Store
-from heed.serve.shapes.storage import folder_of
-from heed.serve.shapes.stored import THREADS
+from heed.serve.shapes.storage import THREADS, folder_of
 
 FOLDER = "files"
 _NAME = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{64})?(?:-([0-9a-f]{8}))?\.[\w.-]+")

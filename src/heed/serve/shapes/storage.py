@@ -7,6 +7,7 @@ import json
 import sqlite3
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +24,9 @@ FILE = "store.sqlite"
 OWN_USER_ONLY = 0o600
 WAIT_S = 5.0
 """Seconds that a request waits for another process to finish writing."""
+THREADS = ThreadPoolExecutor(4, thread_name_prefix="heed-store")
+"""Threads of their own: if another program locks the file, or its disk does not answer, no other
+work waits for it."""
 NO_STORE = "no_store"
 """Code of the refusal if the file cannot be used."""
 Pair = tuple[str, str]

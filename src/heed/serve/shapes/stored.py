@@ -5,7 +5,6 @@ import logging
 import time
 from collections import ChainMap
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -13,16 +12,12 @@ from heed.errors import DataError
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes.endpoint import Asked
-from heed.serve.shapes.storage import NO_STORE, WAIT_S, Storage, StoredGlossary, Terms
+from heed.serve.shapes.storage import NO_STORE, THREADS, WAIT_S, Storage, StoredGlossary, Terms
 from heed.serve.work.deadline import Deadline
 from heed.translate.glossary.glossary import Glossary
 
 Found = TypeVar("Found")
 Arguments = ParamSpec("Arguments")
-
-THREADS = ThreadPoolExecutor(4, thread_name_prefix="heed-store")
-"""Threads of their own: if another program locks the file, or its disk does not answer, no other
-work waits for it."""
 
 log = logging.getLogger(__name__)
 
