@@ -166,6 +166,13 @@ def test_text_that_is_not_text_of_xml_is_kept() -> None:
     assert shout(part) == part.replace("<t>f", "<t>F")
 
 
+@pytest.mark.parametrize("root", ["text", "si", "is", "c", "v", "r", "t"])
+def test_any_root_is_read(root: str) -> None:
+    part = f"<{root}>a</{root}>"
+    assembly = split_workbook_part(part)
+    assert assembly.join(unchanged(assembly.segments)) == part
+
+
 @pytest.mark.parametrize("part", ["<sst><si></sst>", strings("<t>\ufdd0</t>")])
 def test_malformed_parts_are_refused(part: str) -> None:
     with pytest.raises(DataError):

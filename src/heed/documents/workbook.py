@@ -25,7 +25,7 @@ from heed.documents.tags import Token, parts_of_text, read_tokens
 from heed.translate.result import Translation
 
 PARTS = re.compile(
-    r"xl/(?:sharedStrings|worksheets/sheet\d+|comments/?(?:comment)?\d+"
+    r"xl/(?:sharedStrings|worksheets/[^/]+|comments/?(?:comment)?\d+"
     r"|threadedComments/threadedComment\d+|drawings/drawing\d+)\.xml",
     re.I,
 )
@@ -85,7 +85,7 @@ def split_workbook_part(text: str, kept: frozenset[str] = frozenset()) -> Assemb
             end = partner[number]
             string = _read_string(text, tokens, partner, number)
             # Mentions give the positions of names in the text.
-            is_mentioning = _local(tokens[end + 1]) == "mentions"
+            is_mentioning = any(_local(each) == "mentions" for each in tokens[end + 1 : end + 2])
             if string.text not in kept and not is_mentioning:
                 assembly.replace(token.start + len(token.raw), tokens[end].start, string)
     assembly.keep_until(len(text))
