@@ -259,8 +259,7 @@ def _lesson(
     from heed.translate.translator import load
 
     beside = [find_model(name) for name in flags.beside]
-    choices = _choices(flags, beside)
-    wanted = made_from(teacher, flags.src, flags.dev, **choices)
+    wanted = made_from(teacher, flags.src, flags.dev, **_choices(flags, beside))
     require_own(out)
     require_room(out)
     lesson_files = (f"{TEACHER}/{name}" for name in OWN_FILES)

@@ -106,7 +106,6 @@ def train_with_teachers(
         _require_time(asked, before.data.teachers)
     _require_possible_afterwards(before, asked, corpus, out)
     require_run_folder(out)
-    require_folder(out / TEACHERS)
     require_outside(out, corpus.files, (*OWN_PATHS, f"{TEACHERS}/*"))
     with lock(out):
         _require_same(out, asked)
@@ -305,6 +304,7 @@ class _Teachers:
 
     def run(self) -> Outcome | None:
         """Do all that is left to do; returns how a teacher was paused, or None at the end."""
+        require_folder(self.folder)
         if not (self.folder / SPENT).exists():
             self._keep_time()
         remove_temporaries(self.folder, ("*",))
