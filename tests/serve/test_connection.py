@@ -128,6 +128,7 @@ CODED = b"POST / HTTP/1.%s\r\nHost: x\r\nTransfer-Encoding: %s\r\n\r\n0\r\n\r\n"
         (CODED % (b"1", b"gzip, chunked"), 501),
         (CODED % (b"1", b"gzip\r\nTransfer-Encoding: chunked"), 501),
         (CODED % (b"1", b"chunked, chunked"), 400),
+        (CODED % (b"1", b"gzip"), 400),
         (CODED % (b"0", b"chunked"), 400),
         (b"GET /health HTTP/1.1\r\nHost: x\r\nX A: b\r\n\r\n", 400),
         (b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n", 400),

@@ -248,10 +248,11 @@ class Connection(HttpToolsProtocol):
         if n_hosts > 1 or (not n_hosts and version == "1.1"):
             raise ValueError("An HTTP/1.1 request must have exactly one Host header.")
         # Section 6.1. httptools takes every list of codings that ends in `chunked` for chunks.
-        codings = [value for name, value in self.headers if name == b"transfer-encoding"]
-        if codings and version == "1.0":
-            raise ValueError("HTTP/1.0 has no Transfer-Encoding.")
-        if codings and b",".join(codings).strip().lower() != b"chunked":
+        values = [value for name, value in self.headers if name == b"transfer-encoding"]
+        codings = [each.strip().lower() for each in b",".join(values).split(b",")]
+        if values and (version == "1.0" or codings[-1] != b"chunked"):
+            raise ValueError("Transfer-Encoding must end in chunked, and HTTP/1.0 has none.")
+        if len(codings) > 1:
             self._refuse_head(501)
 
     def _refuse_head(self, status: int) -> None:
