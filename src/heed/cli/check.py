@@ -15,7 +15,7 @@ from heed.cli.command import Session, command, options
 from heed.cli.models import ModelFlags, load_translator, model_files, model_options
 from heed.cli.streams import json_row, open_output
 from heed.errors import UsageError
-from heed.translate.doubts.judge import REMARKS
+from heed.translate.doubts.judge import doubts_of_pair
 from heed.translate.result import Doubt
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ PORTION = 1024
 _BREAKS = re.compile(
     r" *[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029][\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029 ]*"
 )
-NOT_OF_PAIRS = REMARKS | {"unknown_word"}
-"""Kinds that say something about the model or its search, not about a pair."""
 
 
 @command("check", "Find doubtful translations in a file.", examples=CHECK_EXAMPLES)
@@ -193,10 +191,7 @@ def _doubts(pair: "Pair", found: "Translation") -> list[Doubt]:
     """What is doubtful about a pair; none if both sides are blank."""
     if pair.fault:
         return [Doubt(kind="unreadable", sentence=f"A part could not be read: {pair.fault}.")]
-    if bool(pair.src.strip()) != bool(pair.tgt.strip()):
-        side = "translation" if pair.src.strip() else "source"
-        return [Doubt(kind="empty", sentence=f"The {side} is empty.")]
-    return [doubt for doubt in found.doubts if doubt.kind not in NOT_OF_PAIRS]
+    return doubts_of_pair(pair.src, pair.tgt, found)
 
 
 def _cell(text: str) -> str:

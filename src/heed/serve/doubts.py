@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from heed.serve.request import Doubt, SegmentAnswer
 from heed.text.spans import BLANK_SIGN
-from heed.translate.doubts.judge import REMARKS
+from heed.translate.result import Doubt as JudgedDoubt
 from heed.translate.result import Translation
 from heed.translate.words import piece_spans
 
@@ -20,9 +20,6 @@ On the 1,000 sentences of Multi30k's test set (English to German, beam 5, a mode
 parameters) these were 4.7 % of the words; 84 % of them were not in the reference translation, and
 27 % of the others.
 """
-
-NOT_OF_PAIRS = REMARKS | {"unknown_word"}
-"""Kinds that say something about heed's own translations only."""
 
 _LOW_LOG_PROB = math.log(LOW_PROBABILITY)
 
@@ -55,27 +52,23 @@ def find_doubts(text: str, segments: Sequence[SegmentAnswer]) -> tuple[Doubt, ..
     return tuple(doubts)
 
 
-def doubts_of_pair(source: str, target: str, judged: Translation) -> list[Doubt]:
-    """The doubts about a given translation, as `heed check` lists them.
+def placed(target: str, judged: Translation, doubts: Sequence[JudgedDoubt]) -> list[Doubt]:
+    """Doubts about a given translation, with their places in it.
 
     Args:
-        source: the source.
-        target: its translation.
-        judged: the result of `Translator.judged` for the two.
+        target: the translation.
+        judged: the result of `Translator.judged`, which may have normalized it.
+        doubts: with their places in the judged text.
     """
-    if not (source.strip() and target.strip()):
-        side = "translation" if source.strip() else "source"
-        return [Doubt(kind="empty", sentence=f"The {side} is empty.")]
-    start = target.find(judged.text)  # -1 if it was normalized
+    offset = target.find(judged.text)  # -1 if it was normalized
     return [
         Doubt(
             kind=doubt.kind,
             sentence=doubt.sentence,
-            start=None if doubt.start is None or start < 0 else start + doubt.start,
-            end=None if doubt.end is None or start < 0 else start + doubt.end,
+            start=None if doubt.start is None or offset < 0 else offset + doubt.start,
+            end=None if doubt.end is None or offset < 0 else offset + doubt.end,
         )
-        for doubt in judged.doubts
-        if doubt.kind not in NOT_OF_PAIRS
+        for doubt in doubts
     ]
 
 

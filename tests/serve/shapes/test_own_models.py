@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 from tests.serve.conftest import SENTENCES, Serve
 
 import heed
-from heed.cli.check import NOT_OF_PAIRS
 from heed.serve.settings import Inside, Limits
+from heed.translate.doubts.judge import NOT_OF_PAIRS
 
 ASKED = {"text": SENTENCES[0], "source": "en", "target": "de"}
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from heed.serve.doubts import doubts_of_pair
+from heed.serve.doubts import placed
 from heed.serve.request import Direction, Doubt, ModelInfo
 from heed.serve.service import IsWanted, Service
 from heed.serve.shapes import schemas
@@ -12,6 +12,7 @@ from heed.serve.shapes.fields import SOURCE, TARGET, Field
 from heed.serve.shapes.own import MODEL, PREFIX, STYLE, TAG, direction_of, require_at_most
 from heed.serve.work.directions import Route
 from heed.text.spans import BLANK_SIGN
+from heed.translate.doubts.judge import doubts_of_pair
 from heed.translate.translator import Translator
 
 MAX_CHOICES = 100
@@ -143,7 +144,7 @@ async def _doubts(
 
     def run(translator: Translator, route: Route, is_wanted: IsWanted) -> list[Doubt]:
         (judged,) = translator.judged([source], [target], target_lang=route.target)
-        return doubts_of_pair(source, target, judged)
+        return placed(target, judged, doubts_of_pair(source, target, judged))
 
     found = await service.with_model(run, source, direction, given=target)
     return [spelled_doubt(doubt) for doubt in found]

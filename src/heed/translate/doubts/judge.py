@@ -29,6 +29,9 @@ from heed.translate.words import piece_spans
 REMARKS = frozenset({"split", "low_probability", "repaired", "span_repeated", "read_as"})
 """Kinds that alone do not make a line doubtful."""
 
+NOT_OF_PAIRS = REMARKS | {"unknown_word"}
+"""Kinds that say something about the model or its search, not about a given pair."""
+
 LOW_SCORE = -4.0
 """A lower mean log-probability is doubtful where nothing was learned on development pairs."""
 
@@ -47,6 +50,20 @@ SENTENCES = {
 def is_doubtful(found: Translation) -> bool:
     """Whether a translation has a doubt that is more than a remark."""
     return any(doubt.kind not in REMARKS for doubt in found.doubts)
+
+
+def doubts_of_pair(source: str, target: str, judged: Translation) -> list[Doubt]:
+    """What is doubtful about a given pair; nothing if both sides are blank.
+
+    Args:
+        source: its source.
+        target: its translation.
+        judged: the result of `Translator.judged` for the two.
+    """
+    if bool(source.strip()) != bool(target.strip()):
+        side = "translation" if source.strip() else "source"
+        return [Doubt(kind="empty", sentence=f"The {side} is empty.")]
+    return [doubt for doubt in judged.doubts if doubt.kind not in NOT_OF_PAIRS]
 
 
 class Judge:
