@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from heed.documents.segment import OnRead, Segment, ignore, require_one_each
+from heed.documents.segment import OnRead, Segment, ignore, is_unchanged, require_one_each
 from heed.translate.result import Translation
 
 
@@ -17,6 +17,30 @@ class Content(Protocol):
 
     def join(self, translations: Sequence[Translation]) -> str:
         """The text with each segment replaced by its translation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """Content that stays as it was written if none of its segments changes.
+
+    Attributes:
+        content: it may be written in another way.
+        raw: the text as written.
+    """
+
+    content: Content
+    raw: str
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The segments to translate, in order."""
+        return self.content.segments
+
+    def join(self, translations: Sequence[Translation]) -> str:
+        """The text with each segment replaced by its translation."""
+        if is_unchanged(self.segments, translations):
+            return self.raw
+        return self.content.join(translations)
 
 
 @dataclass(slots=True)

@@ -9,19 +9,18 @@ Source: CommonMark 0.31, simplified: a document is read line by line, and blocks
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from heed.documents.assembly import Assembly
+from heed.documents.assembly import Assembly, Original
 from heed.documents.flow import flow
 from heed.documents.markdown_spans import label_of, read_spans
 from heed.documents.markup import Markup
 from heed.documents.markup import escape as escape_markup
 from heed.documents.passages import sentences
-from heed.documents.segment import OnRead, Segment, ignore, is_unchanged
+from heed.documents.segment import OnRead, ignore
 from heed.documents.structure import Rules, structure
 from heed.documents.tags import read_tokens
-from heed.translate.result import Translation
 
 _LINE = re.compile(r"[^\n]*+\n|[^\n]++\Z")
 _PREFIX = re.compile(
@@ -96,23 +95,6 @@ class _State:
     was_blank: bool = True
     labels: frozenset[str] = frozenset()
     last: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Paragraph:
-    """A paragraph or a cell, and its original text."""
-
-    markup: Markup
-    raw: str
-
-    @property
-    def segments(self) -> list[Segment]:
-        return self.markup.segments
-
-    def join(self, translations: Sequence[Translation]) -> str:
-        if is_unchanged(self.segments, translations):
-            return self.raw
-        return self.markup.join(translations)
 
 
 def split_markdown(text: str, on_read: OnRead = ignore) -> Assembly:
@@ -284,7 +266,7 @@ def _end_paragraph(assembly: Assembly, state: _State) -> None:
     state.paragraph, state.gaps, state.html = [], [], []
 
 
-def _paragraph(text: str, gaps: list[str], labels: Collection[str], on_read: OnRead) -> _Paragraph:
+def _paragraph(text: str, gaps: list[str], labels: Collection[str], on_read: OnRead) -> Original:
     tokens = read_spans(text, gaps, labels, on_read)
     # A sign of dollars that is escaped might else begin a formula.
     escape_text = _escape_dollars if "\\$" in text else escape
@@ -293,7 +275,7 @@ def _paragraph(text: str, gaps: list[str], labels: Collection[str], on_read: OnR
     )
     first, *others = text.split("\n")
     raw = first + "".join(gap + line for gap, line in zip(gaps, others, strict=True))
-    return _Paragraph(Markup(segments, parts), raw)
+    return Original(Markup(segments, parts), raw)
 
 
 def _html_block(text: str) -> Markup:

@@ -115,10 +115,15 @@ def require_root(source: str, tokens: Sequence[Token], name: str) -> Token:
         DataError: it has another name, also without its prefix.
     """
     root = next((token for token in tokens if token.name), None)
-    if root is None or root.name.rpartition(":")[2] != name:
+    if root is None or local_name(root) != name:
         where = position(source, root.start if root else 0)
         raise DataError(f"The file must begin with <{name}>, but does not, at {where}.")
     return root
+
+
+def local_name(token: Token) -> str:
+    """The name of a tag without its prefix."""
+    return token.name.rpartition(":")[2]
 
 
 def opened(token: Token, raw: str = "") -> str:

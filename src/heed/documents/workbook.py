@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
 
-from heed.documents.assembly import Assembly
+from heed.documents.assembly import Assembly, Original
 from heed.documents.attributes import attribute
 from heed.documents.markup import escape_xml
 from heed.documents.passages import Passage, split_passage
 from heed.documents.runs import Run, line_of, require_no_marks, split_runs
-from heed.documents.segment import OnRead, Segment, ignore, is_unchanged
+from heed.documents.segment import OnRead, Segment, ignore
 from heed.documents.structure import matched
-from heed.documents.tags import Token, parts_of_text, read_tokens
+from heed.documents.tags import Token, local_name, parts_of_text, read_tokens
 from heed.translate.result import Translation
 
 PARTS = re.compile(
@@ -69,51 +69,29 @@ def split_workbook_part(text: str, kept: frozenset[str] = frozenset()) -> Assemb
     require_no_marks(text)
     tokens = read_tokens(text, is_xml=True)
     root = next((token for token in tokens if token.name), None)
-    if root and _local(root) == "wsDr":
+    if root and local_name(root) == "wsDr":
         return split_runs(text, "a")
     partner = matched(text, tokens, is_xml=True)
     assembly = Assembly(text)
     is_formula = False
     end = -1
     for number, token in enumerate(tokens):
-        name = _local(token)
+        name = local_name(token)
         if name == "c":
             is_formula = attribute(token.raw, "t") == "str"
         if token.kind != "open" or number < end:
             continue
         if name in _STRINGS or (name == "v" and is_formula):
             end = partner[number]
-            string = _read_string(text, tokens, partner, number)
+            content, words = _read_string(text, tokens, partner, number)
             # Mentions give the positions of names in the text.
-            is_mentioning = any(_local(each) == "mentions" for each in tokens[end + 1 : end + 2])
-            if string.text not in kept and not is_mentioning:
-                assembly.replace(token.start + len(token.raw), tokens[end].start, string)
+            is_mentioning = any(
+                local_name(each) == "mentions" for each in tokens[end + 1 : end + 2]
+            )
+            if words not in kept and not is_mentioning:
+                assembly.replace(token.start + len(token.raw), tokens[end].start, content)
     assembly.keep_until(len(text))
     return assembly
-
-
-@dataclass(frozen=True, slots=True)
-class _String:
-    """The content of a string.
-
-    Attributes:
-        parts: the content without readings.
-        raw: the content as written.
-        text: its text.
-    """
-
-    parts: Assembly
-    raw: str
-    text: str
-
-    @property
-    def segments(self) -> list[Segment]:
-        return self.parts.segments
-
-    def join(self, translations: Sequence[Translation]) -> str:
-        if is_unchanged(self.segments, translations):
-            return self.raw
-        return self.parts.join(translations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +110,8 @@ class _Plain:
 
 def _read_string(
     source: str, tokens: Sequence[Token], partner: Mapping[int, int], start: int
-) -> _String:
-    """Read an element with text, or with elements that hold text."""
+) -> tuple[Original, str]:
+    """The content of an element with text, or with elements that hold text; and the text."""
     end = partner[start]
     inside = tokens[start + 1 : end]
     parts = Assembly()
@@ -142,7 +120,7 @@ def _read_string(
     else:
         text = _add_elements(parts, tokens, partner, start)
     raw = source[tokens[start].start + len(tokens[start].raw) : tokens[end].start]
-    return _String(parts, raw, _unescaped(text))
+    return Original(parts, raw), _unescaped(text)
 
 
 def _add_elements(
@@ -157,7 +135,7 @@ def _add_elements(
         after = max(number, partner.get(number, 0)) + 1
         element = tokens[number:after]
         raw = "".join(token.raw for token in element)
-        name = _local(element[0])
+        name = local_name(element[0])
         if name == "r" and len(element) > 1:
             run = _run(element)
             text += "".join(token.text for token in run.texts)
@@ -180,7 +158,9 @@ def _add_elements(
 def _run(element: Sequence[Token]) -> Run:
     """A run as an element with its format and text."""
     run = element[0]
-    holder = next((i for i, token in enumerate(element) if _local(token) == "t"), len(element) - 1)
+    holder = next(
+        (i for i, token in enumerate(element) if local_name(token) == "t"), len(element) - 1
+    )
     head = "".join(token.raw for token in element[:holder])
     tag = f"{run.name[:-1]}t"  # with the prefix of the run
     texts = [*element[holder + 1 : -2]] if element[holder].kind == "open" else []
@@ -221,7 +201,3 @@ def _add_text(parts: Assembly, tokens: Sequence[Token]) -> str:
 
 def _unescaped(text: str) -> str:
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
-
-
-def _local(token: Token) -> str:
-    return token.name.rpartition(":")[2]

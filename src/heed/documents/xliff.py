@@ -21,8 +21,8 @@ from heed.documents.markup import Markup
 from heed.documents.passages import parts_of, sentences
 from heed.documents.segment import OnRead, Segment, ignore
 from heed.documents.structure import Structure, matched
-from heed.documents.tags import Token, opened, require_root
-from heed.documents.xliff_content import content_markup, local_name, tokens_of
+from heed.documents.tags import Token, local_name, opened, require_root
+from heed.documents.xliff_content import content_markup, tokens_of
 from heed.translate.result import Translation
 
 Place = tuple[int, int]

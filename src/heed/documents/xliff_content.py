@@ -10,7 +10,7 @@ from heed.documents.attributes import attribute
 from heed.documents.flow import flow
 from heed.documents.markup import Markup, escape_xml
 from heed.documents.structure import Rules, structure
-from heed.documents.tags import Token, read_tokens
+from heed.documents.tags import Token, local_name, read_tokens
 from heed.errors import DataError
 from heed.text.protection.fields import is_field
 
@@ -110,8 +110,3 @@ def _with_pairs(tokens: Sequence[Token]) -> list[Token]:
             paired[first] = replace(tokens[first], kind="open", name=f"code {key}")
             paired[second] = replace(tokens[second], kind="close", name=f"code {key}")
     return paired
-
-
-def local_name(token: Token) -> str:
-    """The name of a tag without its prefix."""
-    return token.name.rpartition(":")[2]
