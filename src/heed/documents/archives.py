@@ -191,7 +191,6 @@ def open_archive(name: str, data: bytes, ending: str, on_read: OnRead = ignore) 
     """
     form = ARCHIVE_FORMATS[ending]
     archive = Archive()
-    has_parts = False
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             infos = packed.infolist()
@@ -199,9 +198,7 @@ def open_archive(name: str, data: bytes, ending: str, on_read: OnRead = ignore) 
             split = form.splitter(packed, on_read)
             for info in infos:
                 part = packed.read(info)
-                is_part = form.parts.fullmatch(info.filename) is not None
-                has_parts = has_parts or is_part
-                if not is_part or not form.has_text(part):
+                if not form.parts.fullmatch(info.filename) or not form.has_text(part):
                     archive.parts.append((info, part))
                     continue
                 part_ending = info.filename.rpartition(".")[2].lower()
@@ -214,7 +211,7 @@ def open_archive(name: str, data: bytes, ending: str, on_read: OnRead = ignore) 
         raise DataError(f"{name} is damaged, or is not a .{ending} file: {error}.") from None
     except (ValueError, OSError, zlib.error) as error:
         raise DataError(f"{name} is damaged: {error}.") from None
-    if not has_parts:
+    if not any(form.parts.fullmatch(info.filename) for info, _ in archive.parts):
         raise DataError(f"{name} has no part with text, so it is not a .{ending} file.")
     return archive
 

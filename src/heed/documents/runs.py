@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from heed.documents.assembly import Assembly
+from heed.documents.assembly import Assembly, Original
 from heed.documents.flow import flow
 from heed.documents.markup import Markup
 from heed.documents.markup import escape as escape_markup
 from heed.documents.passages import sentences
-from heed.documents.segment import Segment, is_unchanged
+from heed.documents.segment import Segment
 from heed.documents.structure import Rules, structure
 from heed.documents.tags import NO_XML_CHARACTER, Token, read_tokens
 from heed.errors import DataError
@@ -67,20 +67,18 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class _Line:
     """Runs and the tokens between them, as markup whose plain text is in runs of one format.
 
     Attributes:
         markup: the text with its tags.
-        raw: the original XML, which may begin and end inside a run.
         opening: XML that begins a run of plain text.
         closing: XML that ends one.
-        before: XML that ends the run in which `raw` begins.
-        after: XML that reopens the run in which `raw` ends.
+        before: XML that ends the run in which the line begins.
+        after: XML that reopens the run in which it ends.
     """
 
     markup: Markup
-    raw: str
     opening: str
     closing: str
     before: str
@@ -88,13 +86,9 @@ class Line:
 
     @property
     def segments(self) -> list[Segment]:
-        """The segments to translate, in order."""
         return self.markup.segments
 
     def join(self, translations: Sequence[Translation]) -> str:
-        """The line with each segment replaced by its translation."""
-        if is_unchanged(self.segments, translations):
-            return self.raw
         text = f"{_BEGIN}{self.markup.join(translations)}{_END}".replace(_EMPTY_RUN, "")
         runs = text.replace(_BEGIN, self.opening).replace(_END, self.closing)
         return f"{self.before}{runs}{self.after}"
@@ -303,8 +297,15 @@ def _behind(tokens: list[Token], number: int) -> int:
             return number
 
 
-def line_of(items: Sequence[Run | Token], raw: str, before: str = "", after: str = "") -> Line:
-    """Runs, one of them at least, and tokens between them as a line; see `Line`."""
+def line_of(items: Sequence[Run | Token], raw: str, before: str = "", after: str = "") -> Original:
+    """Runs, one of them at least, and tokens between them as a line.
+
+    Args:
+        items: the runs and tokens.
+        raw: the original XML, which may begin and end inside a run.
+        before: as in `_Line`.
+        after: as in `_Line`.
+    """
     lengths: Counter[str] = Counter()
     for item in items:
         if isinstance(item, Run):
@@ -320,7 +321,8 @@ def line_of(items: Sequence[Run | Token], raw: str, before: str = "", after: str
     segments, parts = flow(
         structure(raw, tokens, _RULES), is_html=False, split=sentences, escape=_escape
     )
-    return Line(Markup(segments, parts), raw, plain.opening, plain.closing, before, after)
+    markup = Markup(segments, parts)
+    return Original(_Line(markup, plain.opening, plain.closing, before, after), raw)
 
 
 def _merged(line: list[Run | Token]) -> list[Run | Token]:

@@ -114,11 +114,16 @@ def require_root(source: str, tokens: Sequence[Token], name: str) -> Token:
     Raises:
         DataError: it has another name, also without its prefix.
     """
-    root = next((token for token in tokens if token.name), None)
+    root = root_of(tokens)
     if root is None or local_name(root) != name:
         where = position(source, root.start if root else 0)
         raise DataError(f"The file must begin with <{name}>, but does not, at {where}.")
     return root
+
+
+def root_of(tokens: Sequence[Token]) -> Token | None:
+    """The first tag, if there is one."""
+    return next((token for token in tokens if token.name), None)
 
 
 def local_name(token: Token) -> str:

@@ -19,9 +19,9 @@ from heed.documents.attributes import attribute
 from heed.documents.markup import escape_xml
 from heed.documents.passages import Passage, split_passage
 from heed.documents.runs import Run, line_of, require_no_marks, split_runs
-from heed.documents.segment import OnRead, Segment, ignore
+from heed.documents.segment import OnRead, Segment
 from heed.documents.structure import matched
-from heed.documents.tags import Token, local_name, parts_of_text, read_tokens
+from heed.documents.tags import Token, local_name, parts_of_text, read_tokens, root_of
 from heed.translate.result import Translation
 
 PARTS = re.compile(
@@ -45,7 +45,7 @@ def has_text(part: bytes) -> bool:
     return b"sheetData" not in part or _TYPED_CELL.search(part) is not None
 
 
-def names_of_columns(workbook: zipfile.ZipFile, on_read: OnRead = ignore) -> frozenset[str]:
+def names_of_columns(workbook: zipfile.ZipFile, on_read: OnRead) -> frozenset[str]:
     """Names of columns, and labels of their totals, which formulas and tables use."""
     tags: list[str] = []
     for part in filter(_NAMING_PARTS.fullmatch, workbook.namelist()):
@@ -68,7 +68,7 @@ def split_workbook_part(text: str, kept: frozenset[str] = frozenset()) -> Assemb
     """
     require_no_marks(text)
     tokens = read_tokens(text, is_xml=True)
-    root = next((token for token in tokens if token.name), None)
+    root = root_of(tokens)
     if root and local_name(root) == "wsDr":
         return split_runs(text, "a")
     partner = matched(text, tokens, is_xml=True)
@@ -85,10 +85,8 @@ def split_workbook_part(text: str, kept: frozenset[str] = frozenset()) -> Assemb
             end = partner[number]
             content, words = _read_string(text, tokens, partner, number)
             # Mentions give the positions of names in the text.
-            is_mentioning = any(
-                local_name(each) == "mentions" for each in tokens[end + 1 : end + 2]
-            )
-            if words not in kept and not is_mentioning:
+            following = [local_name(each) for each in tokens[end + 1 : end + 2]]
+            if words not in kept and following != ["mentions"]:
                 assembly.replace(token.start + len(token.raw), tokens[end].start, content)
     assembly.keep_until(len(text))
     return assembly
@@ -158,9 +156,8 @@ def _add_elements(
 def _run(element: Sequence[Token]) -> Run:
     """A run as an element with its format and text."""
     run = element[0]
-    holder = next(
-        (i for i, token in enumerate(element) if local_name(token) == "t"), len(element) - 1
-    )
+    names = [local_name(token) for token in element]
+    holder = names.index("t") if "t" in names else len(element) - 1
     head = "".join(token.raw for token in element[:holder])
     tag = f"{run.name[:-1]}t"  # with the prefix of the run
     texts = [*element[holder + 1 : -2]] if element[holder].kind == "open" else []
