@@ -323,26 +323,26 @@ class Translator:
         return given_scores(self.model, self.reader, pairs_of(src, tgt), tag, limits)
 
     def judged(
-        self, src: Sequence[str], tgt: Sequence[str], *, target_lang: str | None = None
+        self,
+        src: Sequence[str],
+        tgt: Sequence[str],
+        *,
+        target_lang: str | None = None,
+        is_wanted: IsWanted | None = None,
     ) -> list[Translation]:
         """Given translations of any author, with the doubts about them.
 
-        Args:
-            src: source lines.
-            tgt: their translations.
-            target_lang: one of the model's target languages.
+        Args and raises: as in `score`; `is_wanted` as in `translate`, while `src` is translated.
 
         Returns:
             One translation a pair, in order, with its pieces and their log-probabilities. It has no
             confidence, which is learned from the model's own translations.
-
-        Raises:
-            DataError: the two have unequal lengths.
         """
         src, tgt = pairs_of(src, tgt)
         tag, limits = self.reader.tag(target_lang), (self.batch_tokens, self.batch_lines)
         given = given_translations(self.model, self.reader, (src, tgt), tag, limits)
-        own = alone(self).translate(src, target_lang=target_lang) if self.judge.is_learned else []
+        ways: Any = {"target_lang": target_lang, "is_wanted": is_wanted}
+        own = alone(self).translate(src, **ways) if self.judge.is_learned else []
         return self.judge.judge(given, [*map(normalize, src)], own=own)
 
     def next_word(

@@ -2,16 +2,24 @@
 
 import json
 import shutil
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
-from tests.serve.conftest import SENTENCES, Serve
+from tests.serve.conftest import SENTENCES, Serve, n_steps_after_leaving
 
 import heed
+from heed.bundle.doubts import WORD_ARRAYS, Judgment, save_judgment
+from heed.serve.request import Direction
+from heed.serve.service import Service
 from heed.serve.settings import Inside, Limits
+from heed.serve.shapes import own_models
 from heed.translate.doubts.judge import NOT_OF_PAIRS
+from heed.translate.doubts.words import N_VALUES
 
 ASKED = {"text": SENTENCES[0], "source": "en", "target": "de"}
 
@@ -78,6 +86,22 @@ def test_of_an_empty_translation_only_that_is_doubted(client: TestClient) -> Non
     pair = {"source_text": "In 2007 he left.", "target_text": " "}
     (doubt,) = post(client, "score", **pair, source="en", target="de", doubts=True)["doubts"]
     assert (doubt["kind"], doubt["sentence"]) == ("empty", "The translation is empty.")
+
+
+def test_the_model_stops_translating_a_doubted_pair_when_its_client_leaves(
+    en_de: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = str(shutil.copytree(en_de, tmp_path / "en-de"))
+    size = heed.load(folder).tgt_vocab.size
+    words = {name: np.zeros(0, np.int32) for name in WORD_ARRAYS[:3]}
+    words |= {name: np.zeros((size, N_VALUES), np.float32) for name in WORD_ARRAYS[3:]}
+    save_judgment(folder, Judgment(words=words))
+
+    async def doubts(service: Service) -> Callable[[], Awaitable[object]]:
+        direction = Direction(source="en", target="de")
+        return partial(own_models._doubts, service, SENTENCES[0], SENTENCES[1], direction)
+
+    assert n_steps_after_leaving(doubts, folder, monkeypatch) == 1
 
 
 @pytest.mark.parametrize("field", ["source_text", "target_text"])

@@ -143,7 +143,8 @@ async def _doubts(
     require_at_most(JUDGED_CHARS, len(target), "characters", "target_text")
 
     def run(translator: Translator, route: Route, is_wanted: IsWanted) -> list[Doubt]:
-        (judged,) = translator.judged([source], [target], target_lang=route.target)
+        ways: Any = {"target_lang": route.target, "is_wanted": lambda _: is_wanted()}
+        (judged,) = translator.judged([source], [target], **ways)
         return placed(target, judged, doubts_of_pair(source, target, judged))
 
     found = await service.with_model(run, source, direction, given=target)
