@@ -1,14 +1,12 @@
 """Files in, files out, over three APIs; nothing of a name becomes a path."""
 
-import asyncio
 import os
 import re
 import threading
 import time
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
 import deepl
@@ -28,9 +26,8 @@ from heed.documents.segment import OnRead
 from heed.serve.refusal import Refusal
 from heed.serve.service import FILE_THREADS
 from heed.serve.settings import Limits, Listen, Store, Work
-from heed.serve.shapes import downloads as downloads_module
 from heed.serve.shapes import translated_file
-from heed.serve.shapes.downloads import FOLDER, UNFINISHED_S, Downloads, forget_files, keep_file
+from heed.serve.shapes.downloads import FOLDER, Downloads
 from heed.serve.shapes.translated_file import named_for, safe_name
 from heed.translate.result import Translation, join_parts
 
@@ -254,23 +251,6 @@ def test_only_so_many_files_wait_and_only_so_long(client: TestClient, tmp_path: 
     assert not kept.exists()
 
 
-def test_a_file_is_deleted_when_its_time_is_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Even if no other file comes."""
-    monkeypatch.setattr(downloads_module, "LATE_S", 0.05)
-    store = SimpleNamespace(folder=str(tmp_path), files=2, file_s=0.1)  # shorter than a Store's
-
-    async def run() -> None:
-        kept = await keep_file(cast("Store", store), "a.txt", b"a")
-        assert (tmp_path / FOLDER / kept).exists()
-        async with asyncio.timeout(60):
-            while (tmp_path / FOLDER / kept).exists():
-                await asyncio.sleep(0.05)
-
-    asyncio.run(run())
-
-
 def test_a_file_can_be_fetched_from_a_restarted_server(
     client: TestClient, serve: Serve, en_de: str, store: Store, wanted: str
 ) -> None:
@@ -283,27 +263,6 @@ def test_a_file_can_be_fetched_from_a_restarted_server(
     restarted = serve(en_de, store=store)
     upload(restarted, "/translate_file")
     assert restarted.get(path).text == wanted
-
-
-def test_files_of_an_earlier_process_are_deleted_when_their_time_is_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before, they stayed until the next upload, whatever their age."""
-    monkeypatch.setattr(downloads_module, "LATE_S", 0.05)
-    store = cast("Store", SimpleNamespace(folder=str(tmp_path), files=2, file_s=0.2))
-    asyncio.run(forget_files(store))  # there is no folder yet
-    kept = [tmp_path / FOLDER / Downloads(store).keep(name, b"a") for name in ("a.txt", "b.txt")]
-    os.utime(kept[0], (time.time() - 100,) * 2)
-
-    async def run() -> None:
-        forgetting = asyncio.create_task(forget_files(store))
-        async with asyncio.timeout(60):
-            while kept[0].exists():
-                await asyncio.sleep(0.01)
-            await forgetting
-
-    asyncio.run(run())
-    assert not kept[1].exists()
 
 
 def test_a_server_deletes_old_files_when_it_starts(en_de: str, tmp_path: Path) -> None:
@@ -346,45 +305,6 @@ def test_only_a_form_with_a_file_may_have_the_size_of_a_file(
         413,
         "The body must have at most 1024 bytes.",
     )
-
-
-def test_files_of_a_key_do_not_push_out_those_of_others(tmp_path: Path) -> None:
-    downloads = Downloads(Store(folder=str(tmp_path), files=4))
-
-    def keep(owner: str, lock: str = "") -> str:
-        name = downloads.keep("a.txt", owner.encode(), lock=lock, owner=owner)
-        moment = 1 + len(list((tmp_path / FOLDER).iterdir())) + time.time() - 100
-        os.utime(tmp_path / FOLDER / name, (moment, moment))
-        return name
-
-    first, lock = keep("anna"), "f" * 64
-    locked = keep("anna", lock)
-    many = [keep("ben") for _ in range(5)]
-    assert [downloads.read(name) is not None for name in (first, locked)] == [True, True]
-    assert [downloads.read(name) is not None for name in many] == [False] * 3 + [True] * 2
-    assert downloads.find(locked.partition("-")[0], lock) == locked
-    keep("")  # each has two, so the oldest of all is deleted
-    assert downloads.read(first) is None
-
-
-def test_a_file_that_vanishes_meanwhile_does_no_harm(store: Store, tmp_path: Path) -> None:
-    downloads = Downloads(store)
-    downloads.keep("a.txt", b"a")
-    # As a file that another process deletes: it has a name, and cannot be found.
-    (tmp_path / FOLDER / "b.txt").symlink_to(tmp_path / "nothing")
-    assert downloads.read(downloads.keep("c.txt", b"c")) == ("c.txt", b"c")
-
-
-def test_a_file_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
-    downloads = Downloads(Store(folder=str(tmp_path), files=1))
-    downloads.keep("a.txt", b"a")
-    young, old = (tmp_path / FOLDER / f"b.txt.tmp-0123abc{n}" for n in range(2))
-    young.touch()
-    old.touch()
-    os.utime(old, (time.time() - UNFINISHED_S - 1,) * 2)
-    downloads.keep("c.txt", b"c")
-    kept = sorted(path.name.partition(".")[2] for path in (tmp_path / FOLDER).iterdir())
-    assert kept == ["c.txt", "txt.tmp-0123abc0"]
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ async def _upload(service: Service, asked: Asked) -> dict[str, Any]:
     found = await translate_file(service, values["file"], order)
     key = secrets.token_hex(32)
     kept = await keep_file(
-        service.settings.store, found.name, found.content, lock=_lock(key), owner=owner_of(asked)
+        service, found.name, found.content, lock=_lock(key), owner=owner_of(asked)
     )
     asked.http.app.state.usage.n_chars += found.n_chars
     return {"document_id": kept.partition("-")[0].upper(), "document_key": key}

@@ -8,15 +8,17 @@ import uuid
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
 from heed.disk.files import TEMPORARY, make_directory, write_atomically
 from heed.errors import HeedError
 from heed.serve.refusal import Refusal
+from heed.serve.service import Service
 from heed.serve.settings import Store
 from heed.serve.shapes.storage import THREADS, folder_of
+from heed.serve.shapes.stored import beside_store
+from heed.serve.work.results import call_soon
 
 FOLDER = "files"
 _NAME = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{64})?(?:-([0-9a-f]{8}))?\.[\w.-]+")
@@ -29,14 +31,27 @@ OWN_USER_ONLY = 0o700
 
 
 async def keep_file(
-    settings: Store, name: str, content: bytes, *, lock: str = "", owner: str = ""
+    service: Service, name: str, content: bytes, *, lock: str = "", owner: str = ""
 ) -> str:
-    """Store a file, and delete it when its time is over; arguments and result as in `keep`."""
+    """Store a file, and delete it when its time is over; arguments and result as in `keep`.
+
+    Raises:
+        Refusal: as `keep`; or the disk of the store does not answer (504).
+    """
+    store, loop = service.settings.store, asyncio.get_running_loop()
+
+    def keep() -> str:
+        kept = Downloads(store).keep(name, content, lock=lock, owner=owner)
+        # Here, because a slow disk may store a file after the end of its request.
+        call_soon(loop, _forget_later, store)
+        return kept
+
+    return await beside_store(service, keep)
+
+
+def _forget_later(settings: Store) -> None:
     downloads, loop = Downloads(settings), asyncio.get_running_loop()
-    keep = partial(downloads.keep, name, content, lock=lock, owner=owner)
-    kept = await loop.run_in_executor(THREADS, keep)
     loop.call_later(settings.file_s + LATE_S, loop.run_in_executor, THREADS, downloads.forget)
-    return kept
 
 
 async def forget_files(settings: Store) -> None:

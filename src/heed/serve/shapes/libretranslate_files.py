@@ -42,7 +42,7 @@ async def _translate_file(service: Service, asked: Asked) -> dict[str, Any]:
     source, target = direction(service, values["source"], values["target"])
     order = FileOrder(source=source, target=target, most_chars=asked.most_chars)
     found = await translate_file(service, values["file"], order)
-    kept = await keep_file(store, found.name, found.content, owner=owner_of(asked))
+    kept = await keep_file(service, found.name, found.content, owner=owner_of(asked))
     return {"translatedFileUrl": str(_address(service, asked, kept))}
 
 

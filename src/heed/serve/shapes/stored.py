@@ -64,9 +64,15 @@ async def beside_store(
     Raises:
         Refusal: as the function; or it takes too long (504).
     """
-    async with Deadline(service.settings.work.timeout_s).enforced():
-        loop, call = asyncio.get_running_loop(), partial(function, *arguments, **named)
-        return await loop.run_in_executor(THREADS, call)
+    # If all threads hang, the pool keeps the call that was given up, but not what it would store.
+    calls = [partial(function, *arguments, **named)]
+    del function, arguments, named
+    try:
+        async with Deadline(service.settings.work.timeout_s).enforced():
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(THREADS, lambda: calls.pop()())
+    finally:
+        calls.clear()
 
 
 async def find_glossary(service: Service, asked: Asked, id: str) -> StoredGlossary:
