@@ -158,6 +158,36 @@ def test_a_process_that_is_killed_at_the_start_is_told() -> None:
     assert done.returncode == 1
 
 
+UNENDING = """
+import os, signal, socket, sys
+from heed.serve import supervisor
+
+supervisor.LAST_S = 0.2
+kill = os.kill
+os.kill = lambda pid, number: number == signal.SIGKILL or kill(pid, number)
+
+def run(listener, link, say, on_ready):
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    on_ready()
+    link.recv(1)  # until the supervisor has ended
+    return 0
+
+with socket.socket() as listener:
+    sys.exit(supervisor.supervise(run, [listener], lambda line: print(line, flush=True),
+                                  on_ready=lambda: kill(os.getpid(), signal.SIGTERM), grace_s=0.1))
+"""
+
+
+def test_a_process_that_cannot_be_killed_is_not_waited_for() -> None:
+    """In the kernel, it may wait for a disk that never answers; here no SIGKILL reaches it."""
+    done = subprocess.run(
+        [sys.executable, "-c", UNENDING], capture_output=True, text=True, timeout=60, check=False
+    )
+    wanted = r"heed: killed, but not ended within 0\.2 s, .* not answer: process \d+\.\n"
+    assert re.fullmatch(wanted, done.stdout)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
 CROWDED = """
 import os, signal, socket, sys
 from heed.serve import supervisor

@@ -6,6 +6,7 @@ metrics in files. SIGTERM and SIGINT drain all processes; SIGHUP makes all check
 """
 
 import gc
+import math
 import os
 import selectors
 import shutil
@@ -32,6 +33,8 @@ Run = Callable[[socket.socket, socket.socket, Say, Callable[[], None]], int]
 PAUSES_S = (0.0, 0.5, 2.0, 10.0)
 """Pauses before a dead process is restarted: the more early deaths, the longer."""
 YOUNG_S = 30.0
+LAST_S = 5.0
+"""Seconds for killed processes to end. One that waits for a disk that does not answer may never."""
 
 
 @dataclass
@@ -109,6 +112,7 @@ class _Supervisor:
         self.grace_s = grace_s
         self.children = [_Child() for _ in sockets]
         self.stopping_since = 0.0
+        self.give_up_at = math.inf
         self.exit_code = 0
         self.was_ready = False
         self.selector = selectors.DefaultSelector()
@@ -122,7 +126,7 @@ class _Supervisor:
         before = {number: signal.signal(number, lambda *_: None) for number in signals}
         signal.set_wakeup_fd(self.woken.fileno(), warn_on_full_buffer=False)
         try:
-            while not (self.stopping_since and not any(child.pid for child in self.children)):
+            while not self.stopping_since or (self.left() and time.monotonic() < self.give_up_at):
                 self.start_missing()
                 self.wait()
                 self.reap()
@@ -131,7 +135,16 @@ class _Supervisor:
             signal.set_wakeup_fd(-1)
             for number, handler in before.items():
                 signal.signal(number, handler)
+        if pids := ", ".join(map(str, self.left())):
+            self.say(
+                f"heed: killed, but not ended within {LAST_S:g} s, perhaps because a disk does not "
+                f"answer: process {pids}."
+            )
         return self.exit_code
+
+    def left(self) -> list[int]:
+        """The processes that have not ended."""
+        return [child.pid for child in self.children if child.pid]
 
     def start_missing(self) -> None:
         if self.stopping_since:
@@ -194,7 +207,8 @@ class _Supervisor:
     def pause_s(self) -> float | None:
         now = time.monotonic()
         if self.stopping_since:
-            return max(0.05, self.stopping_since + self.grace_s + 1 - now)
+            late = self.stopping_since + self.grace_s + 1
+            return max(0.05, min(late, self.give_up_at) - now)
         waits = [child.start_at - now for child in self.children if not child.pid]
         return max(0.0, min(waits)) if waits else None
 
@@ -228,8 +242,7 @@ class _Supervisor:
             self.tell_all(signal.SIGTERM)
         elif number in STOP_SIGNALS and time.monotonic() - self.stopping_since > REPEATED_S:
             self.say("heed: stopped at once.")
-            self.exit_code = 1
-            self.tell_all(signal.SIGKILL)
+            self.kill_all()
 
     def tell_all(self, number: int) -> None:
         for child in self.children:
@@ -269,8 +282,12 @@ class _Supervisor:
 
     def kill_late(self) -> None:
         if self.stopping_since and time.monotonic() > self.stopping_since + self.grace_s + 1:
-            self.exit_code = 1
-            self.tell_all(signal.SIGKILL)
+            self.kill_all()
+
+    def kill_all(self) -> None:
+        self.exit_code = 1
+        self.give_up_at = min(self.give_up_at, time.monotonic() + LAST_S)
+        self.tell_all(signal.SIGKILL)
 
 
 def forget_process(pid: int) -> None:
