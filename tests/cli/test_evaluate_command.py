@@ -16,8 +16,11 @@ from tests.cli.conftest import SENTENCES
 
 from heed.bundle.bundle import save_bundle
 from heed.errors import DataError
+from heed.evaluate import counts
+from heed.evaluate.edits import Row, edits_of
 from heed.explain.decoding.prefixes import exposure_bias, exposure_lines
 from heed.explain.decoding.strategies import allowed_per_step, loop_lines, loop_rates
+from heed.machine import threads
 from heed.text.vocab import N_SPECIAL, train_vocab
 from heed.translate.result import Translation
 from heed.translate.translator import load
@@ -559,3 +562,23 @@ def test_survival_refuses_what_it_does_not_do(
     code, out, err = call(*flags, *(files.get(flag, flag) for flag in more))
     assert (code, out) == (2, "")
     assert words in err
+
+
+def test_the_number_of_processes_that_count_ter_can_be_limited(
+    call: Callable[..., Any], files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[int] = []
+
+    def noted(hypotheses: list[str], *others: Any, processes: int, **options: Any) -> list[Row]:
+        if len(hypotheses) > 1:  # else only a trial
+            given.append(processes)
+        return edits_of(hypotheses, *others, **options)
+
+    monkeypatch.setattr(counts, "edits_of", noted)
+    monkeypatch.setattr(threads, "count_cores", lambda: 4)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    command = ["evaluate", "--hyp", files["old"], "--ref", files["ref"]]
+    assert call(*command) == call(*command, "--threads", "3")
+    assert given == [4, 3]
+    code, _, err = call(*command, "--threads", "1", "--metrics", "bleu")
+    assert (code, err) == (2, "heed: --threads is for a model: give -m RUN and --src FILE too.\n")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from heed.errors import ConfigError, MissingExtraError
-from heed.evaluate import counts
+from heed.evaluate import counts, edits
 from heed.evaluate.counts import (
     Reading,
     bleu_of,
@@ -21,7 +21,6 @@ from heed.evaluate.counts import (
     count_exact,
     count_ter,
     count_wer,
-    edit_distance,
     error_rate_of,
     reading_here,
 )
@@ -128,44 +127,6 @@ def test_bleu_by_hand() -> None:
     assert counts.of() == pytest.approx(expected, abs=TOLERANCE)
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "expected"),
-    [("", "", 0), ("abc", "", 3), ("", "ab", 2), ("kitten", "sitting", 3), ("ab", "ba", 2)],
-)
-def test_edit_distance_by_hand(a: str, b: str, expected: int) -> None:
-    assert edit_distance(list(a), list(b)) == expected
-
-
-@given(st.text("ab", max_size=6), st.text("ab", max_size=6), st.text("ab", max_size=6))
-def test_edit_distance_is_a_distance(a: str, b: str, c: str) -> None:
-    assert edit_distance(a, b) == edit_distance(b, a)
-    assert (edit_distance(a, b) == 0) == (a == b)
-    assert edit_distance(a, c) <= edit_distance(a, b) + edit_distance(b, c)
-
-
-def plain_distance(a: str, b: str) -> int:
-    above = list(range(len(b) + 1))
-    for i, word in enumerate(a, start=1):
-        row = [i]
-        for j, other in enumerate(b):
-            row.append(min(above[j + 1] + 1, row[j] + 1, above[j] + (word != other)))
-        above = row
-    return above[-1]
-
-
-@given(st.text("abc", max_size=20), st.text("abc", max_size=20))
-def test_edit_distance_equals_that_of_the_whole_table(a: str, b: str) -> None:
-    assert edit_distance(a, b) == plain_distance(a, b)
-
-
-@given(st.text("abc", max_size=30), st.text("abc", max_size=30))
-def test_in_stretches_the_distance_is_an_upper_bound(a: str, b: str) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counts, "MAX_EXACT_WORDS", 8)
-        assert plain_distance(a, b) <= edit_distance(a, b) <= max(len(a), len(b))
-        assert edit_distance(a, a) == 0
-
-
 LONG = [f"w{i}" for i in range(2000)]
 
 
@@ -216,7 +177,8 @@ def test_ter_of_thai_counts_characters() -> None:
 def test_wer_of_a_line_with_too_many_words_is_a_bound_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(counts, "MAX_EXACT_WORDS", 3)
+    for module in (counts, edits):
+        monkeypatch.setattr(module, "MAX_EXACT_WORDS", 3)
     found = count_wer(["a b c d", "a"], [["a b c e", "a"]], Reading())
     assert found.per_sentence.tolist() == [[1, 4], [0, 1]]
     assert found.signature.endswith("|stretches:3-words")

@@ -2,10 +2,10 @@
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,12 +22,13 @@ from heed.cli.models import (
     model_files,
     model_options,
 )
-from heed.cli.streams import LineWriter, open_output, require_plain
+from heed.cli.streams import open_saved
 from heed.cli.survival import show_survival
 from heed.cli.terminal import echo
 from heed.cli.texts import Opening, show_label_scores, show_text_score
-from heed.disk.files import atomic_writer
+from heed.cli.waiting import Waiting
 from heed.errors import ConfigError, DataError, UsageError
+from heed.machine.threads import choose_threads
 
 if TYPE_CHECKING:
     from heed.evaluate.counts import Reading
@@ -231,31 +232,46 @@ def evaluate(
         if judging.decoding:
             show_decoding(translator, sources, known[0], target_lang, as_json=as_json)
             return
-        systems[name] = translate_all(translator, sources, files.save, search)
+        systems[name] = translate_all(session, translator, sources, files.save, search)
     texts = systems, known, sources
-    show(session, report_on(texts, judging, reading, source_lang), as_json=as_json)
+    found = report_on(session, texts, judging, reading, source_lang, opening.threads)
+    show(session, found, as_json=as_json)
 
 
 Texts = tuple[dict[str, list[str]], list[list[str]], list[str]]
 """Translations by system, sets of references, and sources if there are any."""
 
 
-def report_on(texts: Texts, judging: Judging, reading: "Reading", source_lang: str) -> "Report":
+def report_on(
+    session: Session,
+    texts: Texts,
+    judging: Judging,
+    reading: "Reading",
+    source_lang: str,
+    threads: int | None,
+) -> "Report":
     """The report, with the given options."""
     from heed.evaluate.report import report
 
     systems, known, sources = texts
-    return report(
-        systems,
-        known,
-        sources=sources or None,
-        metrics=judging.names,
-        reading=reading,
-        source_lang=source_lang,
-        resamples=judging.resamples,
-        by_length=judging.by_length,
-        n_worst=judging.worst,
-    )
+    with Waiting(session) as waiting:
+
+        def show_progress(system: str, metric: str, n_done: int) -> None:
+            waiting(f"counting {metric} of {system}", n_done, len(known[0]), "sentences")
+
+        return report(
+            systems,
+            known,
+            sources=sources or None,
+            metrics=judging.names,
+            reading=reading,
+            source_lang=source_lang,
+            resamples=judging.resamples,
+            by_length=judging.by_length,
+            n_worst=judging.worst,
+            processes=choose_threads(threads),
+            progress=show_progress,
+        )
 
 
 def show_other_tasks(
@@ -342,7 +358,9 @@ def require_used(
         UsageError: says when the flags have an effect.
     """
     searching = {each.name for each in fields(Searching)}
-    of_model = searching | {"beside", "runtime", "dtype", "shortlist", "device", "threads"}
+    of_model = searching | {"beside", "runtime", "dtype", "shortlist", "device"}
+    if "ter" not in judging.names:  # which is counted in several processes
+        of_model |= {"threads"}
     if not translates and (unused := _are(flags, of_model)):
         raise UsageError(f"{unused} for a model: give -m RUN and --src FILE too.")
     if "seed" in flags and not judging.survival:
@@ -442,35 +460,23 @@ def require_known_names(metrics: Sequence[str], reading: "Reading") -> None:
 
 
 def translate_all(
-    translator: "Translator", sources: list[str], save: str | None, search: dict[str, Any]
+    session: Session,
+    translator: "Translator",
+    sources: list[str],
+    save: str | None,
+    search: dict[str, Any],
 ) -> list[str]:
     """The model's translations; also written to the file `save`, if it is given."""
-    texts = []
-    with ExitStack() as stack:
+    texts: list[str] = []
+    with Waiting(session) as waiting, ExitStack() as stack:
         # Open it first, so that an unwritable folder fails before an hour of translating.
         writer = stack.enter_context(open_saved(save)) if save else None
         for found in translator.translate_stream(sources, **search):
             texts.append(found.text)
+            waiting("translating", len(texts), len(sources), "lines")
             if writer:
                 writer.write(found.text)
     return texts
-
-
-@contextmanager
-def open_saved(path: str) -> Iterator[LineWriter]:
-    """Open a file that appears only when it is complete; pipes and devices are written directly.
-
-    Raises:
-        UsageError: its name is that of a compressed file.
-        RunError: it cannot be written.
-    """
-    require_plain(path)
-    if path == STANDARD or (os.path.exists(path) and not os.path.isfile(path)):
-        with open_output(path) as writer:
-            yield writer
-        return
-    with atomic_writer(path, follow_links=True) as file:
-        yield LineWriter(cast(BinaryIO, file))
 
 
 def show(session: Session, found: "Report", *, as_json: bool = False) -> None:

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import IO, Any, BinaryIO, Protocol
+from typing import IO, Any, BinaryIO, Protocol, cast
 
 from heed.cli.terminal import visible
 from heed.data.lines import (
@@ -23,6 +23,7 @@ from heed.data.lines import (
     require_single_bytes,
     shown_name,
 )
+from heed.disk.files import atomic_writer
 from heed.errors import DataError, UsageError
 
 PATIENCE_S = 0.03
@@ -183,6 +184,23 @@ def open_output(path: str) -> Iterator["LineWriter"]:
         if is_new and not output.has_begun:
             os.unlink(path)
         raise
+
+
+@contextmanager
+def open_saved(path: str) -> Iterator["LineWriter"]:
+    """Open a file that appears only when it is complete; pipes and devices are written directly.
+
+    Raises:
+        UsageError: its name is that of a compressed file.
+        RunError: it cannot be written.
+    """
+    require_plain(path)
+    if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
+        with open_output(path) as writer:
+            yield writer
+        return
+    with atomic_writer(path, follow_links=True) as file:
+        yield LineWriter(cast(BinaryIO, file))
 
 
 class _Output(io.FileIO):

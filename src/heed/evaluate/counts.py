@@ -1,11 +1,10 @@
 """The counts of each metric for a sentence, and the score of summed counts.
 
 sacreBLEU counts BLEU, chrF and TER. The arithmetic after it is ours, on arrays, so that a thousand
-resamples are cheap; the scores equal sacreBLEU's.
+resamples are cheap; the scores equal sacreBLEU's. `edits.py` lets sacreBLEU count the edits of TER.
 """
 
 import difflib
-import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.errors import ConfigError, MissingExtraError
+from heed.evaluate.edits import MAX_EXACT_WORDS, MAX_SHIFTED_WORDS, edit_distance, edits_of
 
 Numbers = NDArray[np.float64]
 
@@ -38,12 +38,6 @@ _CUT_INTO_CHARACTERS = (
 )
 """Languages written without blanks that sacreBLEU does not split: Thai, Lao, Khmer, Burmese, Shan,
 Tibetan."""
-
-MAX_SHIFTED_WORDS = 400
-"""Longer lines get TER without shifts, for which sacreBLEU would need many seconds a line."""
-
-MAX_EXACT_WORDS = 10_000
-"""The edit distance of longer lines is summed over stretches of at most this length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,36 +178,39 @@ def count_chrf(
 
 
 def count_ter(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    reading: Reading,
+    *,
+    processes: int = 1,
+    progress: Callable[[int], None] = lambda n_done: None,
 ) -> Counts:
     """TER: edits and block shifts per reference word; ignores case, as Tercom does.
 
     A pair in which a line has more than `MAX_SHIFTED_WORDS` words is counted without shifts; the
     signature and a warning say so.
 
+    Args:
+        hypotheses: as in `evaluate`.
+        references: as in `evaluate`.
+        reading: the target language decides how words are found.
+        processes: as in `edits_of`.
+        progress: as in `edits_of`.
+
     Source: Snover et al. 2006.
     """
     is_asian = reading.language in _CUT_BY_TERCOM
-    metric = _sacrebleu_metrics().TER(normalized=is_asian, asian_support=is_asian)
-    with_shifts = metric._compute_segment_statistics
-    numbers = itertools.count(1)
-    too_long: list[int] = []
-
-    def edits(hypothesis: str, reference: dict[str, Any]) -> list[float]:
-        number, said, known = next(numbers), hypothesis.split(), reference["ref_words"]
-        if max(map(len, [said, *known])) <= MAX_SHIFTED_WORDS:
-            return list(with_shifts(hypothesis, reference))
-        too_long.append(number)
-        fewest = min(edit_distance(said, words) for words in known)
-        return [fewest, sum(map(len, known)) / len(known)]
-
-    metric._compute_segment_statistics = edits
     is_cut = reading.language in _CUT_INTO_CHARACTERS
     if is_cut:
         hypotheses = [" ".join(_characters(line)) for line in hypotheses]
         references = [[" ".join(_characters(line)) for line in known] for known in references]
-    signature, counts = _counted(metric, hypotheses, references)
-    signature += "|split:char" if is_cut else ""
+    first = [known[:1] for known in references]
+    metric = _sacrebleu_metrics().TER(is_asian, asian_support=is_asian, references=first)
+    signature = str(metric.get_signature()) + ("|split:char" if is_cut else "")
+    rows = edits_of(
+        hypotheses, references, is_asian=is_asian, processes=processes, progress=progress
+    )
+    too_long = [number for number, (*_, is_too_long) in enumerate(rows, start=1) if is_too_long]
     warnings: tuple[str, ...] = ()
     if too_long:
         signature += f"|shifts:{MAX_SHIFTED_WORDS}-words"
@@ -221,6 +218,7 @@ def count_ter(
             f"{_lines(too_long)} more than {MAX_SHIFTED_WORDS} words, so TER counts edits "
             "without shifts there. This is not sacreBLEU's TER; cut such lines into sentences.",
         )
+    counts = np.array([row[:2] for row in rows], dtype=np.float64)
     return Counts("TER", signature, counts, error_rate_of, True, warnings)
 
 
@@ -280,48 +278,6 @@ def _lines(numbers: Sequence[int]) -> str:
     if len(numbers) == 1:
         return f"Line {numbers[0]} has"
     return f"{len(numbers)} lines, the first being line {numbers[0]}, have"
-
-
-def edit_distance(a: Sequence[str], b: Sequence[str]) -> int:
-    """The fewest insertions, deletions and replacements from `a` to `b` (Levenshtein 1966).
-
-    Longer lines than `MAX_EXACT_WORDS` are cut into stretches, as many in both, and the distances
-    of the stretches are added. This is an upper bound, in linear instead of quadratic time.
-    """
-    n_stretches = -(-max(len(a), len(b)) // MAX_EXACT_WORDS)
-    return sum(
-        _exact_distance(
-            *(x[len(x) * i // n_stretches : len(x) * (i + 1) // n_stretches] for x in (a, b))
-        )
-        for i in range(n_stretches)
-    )
-
-
-def _exact_distance(a: Sequence[str], b: Sequence[str]) -> int:
-    """The edit distance, computed one row of its table at a time, as bits of integers.
-
-    Bit `j` of `rises` means that the distance grows by one from prefix `j` of `b` to the next; bit
-    `j` of `falls`, that it shrinks by one.
-
-    Source: Myers 1999; Hyyrö 2003, figure 3.
-    """
-    if not b:
-        return len(a)
-    places: dict[str, int] = {}
-    for j, word in enumerate(b):
-        places[word] = places.get(word, 0) | 1 << j
-    full, last = (1 << len(b)) - 1, 1 << len(b) - 1
-    distance, rises, falls = len(b), full, 0
-    for word in a:
-        equal = places.get(word, 0)
-        diagonal = (((equal & rises) + rises) ^ rises) | equal | falls
-        grows = falls | full & ~(diagonal | rises)
-        shrinks = rises & diagonal
-        distance += bool(grows & last) - bool(shrinks & last)
-        grows = grows << 1 | 1
-        rises = full & (shrinks << 1 | ~(diagonal | grows))
-        falls = full & grows & diagonal
-    return distance
 
 
 # --- From summed counts to scores; each function takes any number of sets at once.

@@ -7,6 +7,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -177,15 +178,30 @@ def count(
     *,
     metrics: Sequence[str],
     reading: Reading,
+    processes: int = 1,
+    progress: Callable[[str, int], None] = lambda metric, n_done: None,
 ) -> dict[str, Counts]:
     """The counts of each metric for each sentence: the slow part, done once per system.
+
+    Args:
+        hypotheses: as in `evaluate`.
+        references: as in `evaluate`.
+        metrics: as in `evaluate`.
+        reading: as in `evaluate`.
+        processes: the largest number of processes that count TER, which takes the longest.
+        progress: called with a metric and the number of sentences done.
 
     Raises:
         DataError, ConfigError, MissingExtraError: as in `evaluate`.
     """
     _check(hypotheses, references)
     require_known(metrics, reading)
-    return {key: METRICS[key](hypotheses, references, reading) for key in metrics}
+    ter = partial(count_ter, processes=processes, progress=partial(progress, "ter"))
+    found = {}
+    for key in metrics:
+        progress(key, 0)
+        found[key] = (METRICS | {"ter": ter})[key](hypotheses, references, reading)
+    return found
 
 
 def require_known(metrics: Sequence[str], reading: Reading) -> None:

@@ -1,7 +1,8 @@
 """What `heed evaluate` prints: scores of one system or two, by length, and the worst sentences."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -113,6 +114,8 @@ def report(
     n_worst: int = 0,
     resamples: int = RESAMPLES,
     seed: int = SEED,
+    processes: int = 1,
+    progress: Callable[[str, str, int], None] = lambda system, metric, n_done: None,
 ) -> Report:
     """Report on one system, or compare a second one with the first.
 
@@ -129,6 +132,8 @@ def report(
         n_worst: how many of the worst sentences to show.
         resamples: number of resampled sets for intervals and p-values.
         seed: of the resampling.
+        processes: the largest number of processes that count TER, which takes the longest.
+        progress: called with a system, a metric and the number of sentences done.
 
     Raises:
         ConfigError: if there is no system or more than two, or a metric or tokenizer is unknown.
@@ -136,8 +141,9 @@ def report(
         MissingExtraError: if sacreBLEU is not installed.
     """
     _require_sensible(systems, sources)
+    counted = partial(count, metrics=metrics, processes=processes)
     counts = {
-        name: count(lines, references, metrics=metrics, reading=reading)
+        name: counted(lines, references, reading=reading, progress=partial(progress, name))
         for name, lines in systems.items()
     }
     evaluations = {
@@ -146,18 +152,13 @@ def report(
         )
         for name, lines in systems.items()
     }
-    first, *others = counts.values()
-    differences = {
-        key: difference_of(first[key], second[key], resamples, seed)
-        for second in others
-        for key in first
-    }
     if sources is None:
         unit, lengths = _lengths("reference", references[0], reading)
     else:
         unit, lengths = _lengths("source", sources, Reading(target_lang=source_lang))
     buckets = _buckets(counts, lengths, length_edges) if by_length or n_worst else []
     worst = _worst(n_worst, sources, references, systems, reading) if n_worst else []
+    differences = _differences_between(*counts.values(), resamples=resamples, seed=seed)
     return Report(evaluations, differences, buckets, unit, worst)
 
 
@@ -170,6 +171,16 @@ def _require_sensible(systems: Mapping[str, Sequence[str]], sources: Sequence[st
             f"Each translation needs its source, but there are {n_lines} translations "
             f"and {len(sources)} sources."
         )
+
+
+def _differences_between(
+    first: Mapping[str, Counts], *others: Mapping[str, Counts], resamples: int, seed: int
+) -> dict[str, Difference]:
+    return {
+        key: difference_of(first[key], second[key], resamples, seed)
+        for second in others
+        for key in first
+    }
 
 
 def _lengths(side: str, lines: Iterable[str], reading: Reading) -> tuple[str, Numbers]:
