@@ -21,6 +21,7 @@ from contextlib import suppress
 import uvicorn
 
 from heed.serve.accepting import Accepting
+from heed.serve.access import keys
 from heed.serve.access.buckets import Buckets
 from heed.serve.app import make_app
 from heed.serve.connection import Connection
@@ -237,7 +238,7 @@ class _Process:
     def end_threads(self) -> bool:
         """End all threads; return whether they have ended in time."""
         has_ended = self.service.close(within_s=END_S)
-        return end_pools(self.workers, THREADS, within_s=END_S) and has_ended
+        return end_pools(self.workers, THREADS, keys.THREAD, within_s=END_S) and has_ended
 
 
 def uvicorn_config(listen: Listen, app: object) -> uvicorn.Config:

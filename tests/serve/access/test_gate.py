@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 from tests.serve.conftest import Serve
+from tests.serve.program import Program
+from tests.serve.test_process import HANGS
 
+from heed.serve.access import keys as keys_module
 from heed.serve.access.gate import keys_path
-from heed.serve.access.keys import Keys
+from heed.serve.access.keys import Key, Keys
 from heed.serve.settings import Access, Listen
 from heed.serve.shapes.table import ENDPOINTS
 
@@ -200,6 +204,56 @@ def test_a_file_of_keys_that_became_unusable_is_a_refusal_and_logged(
         file.execute("ALTER TABLE others RENAME TO keys")
     answer = client.post("/translate", json=QUESTION, headers={"X-API-Key": key})
     assert answer.status_code == 200
+
+
+def test_a_disk_of_the_keys_that_does_not_answer_for_a_while_is_a_refusal_for_so_long(
+    client: TestClient,
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    key, find, answers, asked = made(path), Keys.find, threading.Event(), []
+
+    def find_later(keys: Keys, given: str) -> Key | None:
+        asked.append(given)
+        assert answers.wait(60)
+        return find(keys, given)
+
+    monkeypatch.setattr(Keys, "find", find_later)
+    monkeypatch.setattr(keys_module, "WAIT_S", 0.2)
+    sent: dict[str, Any] = {"json": QUESTION, "headers": {"X-API-Key": key}}
+    for _ in range(2):
+        answer = client.post("/translate", **sent)
+        assert answer.status_code == 503
+        assert answer.json()["error"].startswith("The server cannot check keys at the moment.")
+    assert asked == [key]  # the second one was not left to wait, too
+    assert caplog.text.count(f"The disk of the file of keys {path} does not answer.") == 2
+    answers.set()
+    deadline = time.monotonic() + 60
+    while (status := client.post("/translate", **sent).status_code) == 503:
+        assert time.monotonic() < deadline
+    assert status == 200
+
+
+KEYS_HANG = (
+    HANGS
+    + """
+from heed.serve.access import keys
+keys.Keys.find, keys.WAIT_S = hang, 0.2
+"""
+)
+
+
+def test_a_disk_of_the_keys_that_never_answers_does_not_keep_the_process(
+    en_de: str, path: Path
+) -> None:
+    wants_keys = ("--set", "access.keys=on", "--set", f"access.keys_file={path}")
+    with Program("-m", en_de, *wants_keys, before=KEYS_HANG) as program:
+        for _ in range(2):
+            assert program.ask("/translate", QUESTION)[0] == 503
+            assert program.ask("/health")[0] == 200
+        assert program.stop() == 0
+        assert "heed: a thread is still busy" in program.lines[-1]
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: f"{each.method} {each.path}")

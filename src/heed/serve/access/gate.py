@@ -15,7 +15,7 @@ from heed.disk.home import home
 from heed.errors import ConfigError
 from heed.serve.access.addresses import bucket_of, client_address, networks_of
 from heed.serve.access.buckets import Buckets
-from heed.serve.access.keys import FILE_NAME, Key, Keys
+from heed.serve.access.keys import FILE_NAME, Key, KeyReader, Keys
 from heed.serve.access.origins import is_of_other_page
 from heed.serve.access.rates import Rates
 from heed.serve.refusal import Refusal
@@ -65,7 +65,8 @@ class Gate:
     """
 
     def __init__(self, settings: ServeSettings, buckets: Buckets | None = None) -> None:
-        self._keys = Keys(keys_path(settings.access)) if settings.needs_keys else None
+        path = keys_path(settings.access) if settings.needs_keys else None
+        self._keys = KeyReader(Keys(path)) if path else None
         self._trusted = networks_of(settings.listen.trusted_proxies)
         self._origins = frozenset(map(origin_in_ascii, settings.access.origins))
         self._per_minute = settings.access.per_minute
@@ -77,7 +78,7 @@ class Gate:
         """Whether requests need a key."""
         return self._keys is not None
 
-    def look(
+    async def look(
         self, *, headers: Headers, query: Mapping[str, Any], in_body: bool, stores: bool
     ) -> Key | None:
         """Refuse a request by its head, before its body is read.
@@ -101,9 +102,9 @@ class Gate:
                 raise _of_other_page()
             return None
         given = key_in(headers, query)
-        return self._key(self._keys, given) if given or not in_body else None
+        return await self._key(self._keys, given) if given or not in_body else None
 
-    def admit(
+    async def admit(
         self,
         *,
         key: Key | None,
@@ -128,7 +129,7 @@ class Gate:
                 much text (400) or there are too many requests (429).
         """
         if key is None and self._keys is not None:
-            key = self._key(self._keys, key_in(headers, values))
+            key = await self._key(self._keys, key_in(headers, values))
         if key and key.chars and n_chars > key.chars:
             raise Refusal(
                 400,
@@ -168,15 +169,10 @@ class Gate:
         forwarded = ", ".join(headers.getlist("x-forwarded-for"))
         return bucket_of(client_address(peer, forwarded, self._trusted))
 
-    def close(self) -> None:
-        """Close the file of keys."""
-        if self._keys is not None:
-            self._keys.close()
-
-    def _key(self, keys: Keys, given: str) -> Key:
+    async def _key(self, keys: KeyReader, given: str) -> Key:
         # Search even without a key, so that every refusal takes the same time.
         try:
-            key = keys.find(given)
+            key = await keys.find(given)
         except ConfigError as error:
             log.error("%s", error)  # it names the file, which is not a client's business
             sentence = "The server cannot check keys at the moment. Try again later."

@@ -3,6 +3,7 @@
 A key is heed_NAME_SECRET: NAME selects the row; SECRET is 32 random bytes, so a fast hash is safe.
 """
 
+import asyncio
 import hashlib
 import hmac
 import re
@@ -10,7 +11,8 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +22,11 @@ NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
 """Names of keys: they are part of keys, of `heed serve keys list` and of commands."""
 
 FILE_NAME = "keys.sqlite"
+
+THREAD = ThreadPoolExecutor(1, thread_name_prefix="heed-keys")
+"""A thread of its own: if the disk of the keys does not answer, the rest of a server goes on."""
+WAIT_S = 5.0
+"""Seconds that a request waits for its key to be found."""
 
 _KEY = re.compile(rf"heed_({NAME.pattern})_([A-Za-z0-9_-]{{43}})")
 _NO_HASH = hashlib.sha256(b"").hexdigest()
@@ -184,6 +191,33 @@ class Keys:
             raise ConfigError(
                 f"The file of keys {self.path} cannot be used: {error}. {_remedy(error)}"
             ) from None
+
+
+class KeyReader:
+    """Finds keys beside the event loop.
+
+    Args:
+        keys: the keys.
+    """
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+        self._late: Future[Key | None] | None = None
+
+    async def find(self, given: str) -> Key | None:
+        """As `Keys.find`.
+
+        Raises:
+            ConfigError: as there; or the disk of the file does not answer.
+        """
+        if self._late is None or self._late.done():
+            finding = THREAD.submit(self._keys.find, given)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(WAIT_S):
+                    return await asyncio.wrap_future(finding)
+            if finding.running():
+                self._late = finding  # until it is done, others would only wait in vain
+        raise ConfigError(f"The disk of the file of keys {self._keys.path} does not answer.")
 
 
 def _remedy(error: Exception) -> str:

@@ -148,11 +148,11 @@ class _Path:
 
 async def _answer(http: HttpRequest, endpoint: Endpoint, service: Service) -> Response:
     query = query_of(http)
-    key = _look(http, endpoint, query) if endpoint.needs_key else None
+    key = await _look(http, endpoint, query) if endpoint.needs_key else None
     given = await _read(http, endpoint, service.settings.limits, query, key)
     try:
         values = take(endpoint.fields, given, endpoint.style)
-        admission = _admit(http, endpoint, key, given, values)
+        admission = await _admit(http, endpoint, key, given, values)
         http.state.headers = admission.headers
         asked = Asked(
             values=values,
@@ -168,9 +168,9 @@ async def _answer(http: HttpRequest, endpoint: Endpoint, service: Service) -> Re
     return found if isinstance(found, Response) else JsonAnswer(found, endpoint.status)
 
 
-def _look(http: HttpRequest, endpoint: Endpoint, query: Mapping[str, Any]) -> Key | None:
+async def _look(http: HttpRequest, endpoint: Endpoint, query: Mapping[str, Any]) -> Key | None:
     """The key in the head of a request, which the gate checks before the body is read."""
-    return _gate_of(http).look(
+    return await _gate_of(http).look(
         headers=http.headers,
         query=query,
         in_body=any(each.name in IN_BODY for each in endpoint.fields),
@@ -206,7 +206,7 @@ async def _read(
         )
 
 
-def _admit(
+async def _admit(
     http: HttpRequest,
     endpoint: Endpoint,
     key: Key | None,
@@ -219,7 +219,7 @@ def _admit(
     texts = texts_for_model(endpoint.fields, values)
     if endpoint.texts_of_body is not None:
         texts.append(endpoint.texts_of_body(given.values.get("")))
-    return _gate_of(http).admit(
+    return await _gate_of(http).admit(
         key=key,
         peer=_peer_of(http),
         headers=http.headers,
