@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from tests.serve.program import Program
 
 from heed.errors import ConfigError
 from heed.serve.refusal import Refusal
@@ -123,6 +124,18 @@ def test_a_file_of_a_newer_heed_is_refused_and_left_alone(tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match=f"has version {VERSION + 1}, of a newer heed"):
         check_store(settings)
     assert (tmp_path / FILE).read_bytes() == before
+
+
+def test_a_file_of_a_newer_heed_in_the_usual_folder_is_logged_and_the_server_starts(
+    en_de: str, tmp_path: Path
+) -> None:
+    (tmp_path / "serve").mkdir()
+    with opened(tmp_path / "serve") as connection:
+        connection.execute(f"pragma user_version = {VERSION + 1}")
+    with Program("-m", en_de, environment={"HEED_HOME": str(tmp_path)}) as program:
+        (line,) = (each for each in program.lines if "newer heed" in each)
+        assert f"{tmp_path}/serve/{FILE} cannot be used: {FILE} has version {VERSION + 1}" in line
+        program.translate()
 
 
 def test_an_update_writes_no_terms(tmp_path: Path) -> None:

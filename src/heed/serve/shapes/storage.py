@@ -4,6 +4,7 @@ Every call opens the file again, so threads and processes can share it.
 """
 
 import json
+import logging
 import sqlite3
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -84,6 +85,8 @@ UPDATES = (_TO_VERSION_1, _TO_VERSION_2, _TO_VERSION_3, _TO_VERSION_4)
 """Statements that turn a file of each version into one of the next. A new file has version 0."""
 VERSION = len(UPDATES)
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, kw_only=True)
 class GlossarySummary:
@@ -135,17 +138,23 @@ def folder_of(settings: Store) -> Path:
 
 
 def check_store(settings: Store) -> None:
-    """Open the file if a folder is given, so that a wrong folder is reported before any request.
+    """Open the file before any request, if a folder is given or the usual one has a file already.
+
+    A file in the usual folder that cannot be used is only logged: the server may not need it.
 
     Raises:
-        ConfigError: the folder or the file cannot be used.
+        ConfigError: the given folder or the file in it cannot be used.
     """
-    if not settings.folder:
+    storage = Storage(settings)
+    if not settings.folder and not storage.is_there():
         return
     try:
-        Storage(settings).summaries("")
+        storage.summaries("")
     except Refusal as refusal:
         reason = refusal.__cause__
+        if not settings.folder:
+            log.warning("%s cannot be used: %s", folder_of(settings) / FILE, reason)
+            return
         raise ConfigError(f"store.folder: {settings.folder} cannot be used: {reason}") from reason
 
 
@@ -242,7 +251,7 @@ class Storage:
 
     def delete_glossaries_of(self, owners: Collection[str]) -> int:
         """Delete all glossaries of these owners; return their number."""
-        if not owners or not self._is_there():
+        if not owners or not self.is_there():
             return 0
         rows = [(owner,) for owner in owners]
         with self._open() as connection:
@@ -270,7 +279,8 @@ class Storage:
                 (source, target, q, s, owner),
             )
 
-    def _is_there(self) -> bool:
+    def is_there(self) -> bool:
+        """Whether there is a file."""
         with suppress(HeedError, OSError):
             return (folder_of(self._settings) / FILE).exists()
         return False
@@ -312,7 +322,7 @@ def _update_schema(connection: sqlite3.Connection) -> None:
         if version > VERSION:
             raise FormatError(
                 f"{FILE} has version {version}, of a newer heed; this one reads versions up to "
-                f"{VERSION}. Install the newer heed again, or name another folder."
+                f"{VERSION}. Install the newer heed again, or name another folder with store.folder."
             )
         for statement in chain.from_iterable(UPDATES[version:]):
             connection.execute(statement)
