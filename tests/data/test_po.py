@@ -19,9 +19,9 @@ msgstr ""
 """
 
 
-def read(path: Path, text: str, target: str = "de") -> list[Pair]:
+def read(path: Path, text: str, target: str = "de", source: str = "en") -> list[Pair]:
     path.write_text(text, "utf-8")
-    part = ParallelFiles(files=(str(path),), source_lang="en", target_lang=target)
+    part = ParallelFiles(files=(str(path),), source_lang=source, target_lang=target)
     return list(read_part(part))
 
 
@@ -49,6 +49,19 @@ def test_untranslated_fuzzy_and_obsolete_messages_are_left_out(tmp_path: Path) -
         '#~ msgid "d"\n#~ msgstr "e"\n\n#, c-format\n#| msgid "old"\nmsgid "f"\nmsgstr "g"\n'
     )
     assert sides(read(tmp_path / "de.po", text)) == [("f", "g")]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "is_reversed"),
+    [("de", "en", True), ("de-AT", "", True), ("de", "de-AT", False), ("", "de", False)],
+)
+def test_a_catalog_into_the_source_language_is_read_backwards(
+    tmp_path: Path, source: str, target: str, is_reversed: bool
+) -> None:
+    text = HEADER + 'msgid "Open"\nmsgstr "Öffnen"\n' + forms("ein Hund", "%d Hunde")
+    found = sides(read(tmp_path / "de.po", text, target, source))
+    straight = [("Open", "Öffnen"), ("a dog", "ein Hund"), ("%d dogs", "%d Hunde")]
+    assert found == ([pair[::-1] for pair in straight] if is_reversed else straight)
 
 
 def forms(*texts: str) -> str:

@@ -152,24 +152,29 @@ class Message(NamedTuple):
     line: int
 
 
-def read_messages(path: str | Path, target_lang: str) -> Iterator[Message]:
+def read_messages(path: str | Path, source_lang: str, target_lang: str) -> Iterator[Message]:
     """The translated messages of a catalog; fuzzy and obsolete ones are left out.
+
+    If its header says that it is translated into the source language, the sides are exchanged.
 
     Raises:
         DataError: the file is missing, damaged, not a catalog, or in another language.
     """
     text = _text_of(path)
-    line, latest = 1, 0
+    line, latest, is_reversed = 1, 0, False
     try:
         for entry in entries(text):
             if entry.is_header():
-                require_language(entry.texts.get("msgstr", ""), target_lang)
+                header = entry.texts.get("msgstr", "")
+                is_reversed = _is_into(source_lang, header) and not _is_into(target_lang, header)
+                if not is_reversed:
+                    require_language(header, target_lang)
                 continue
             begin = min((first for first, _ in entry.places.values()), default=latest)
             line, latest = line + text.count("\n", latest, begin), begin
             for src, tgt in [] if "fuzzy" in entry.flags else entry.pairs():
                 if src.strip() and tgt.strip():
-                    yield Message(src, tgt, line)
+                    yield Message(tgt, src, line) if is_reversed else Message(src, tgt, line)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
 
@@ -218,8 +223,14 @@ def require_language(header: str, target_lang: str) -> None:
         DataError: it does; names both.
     """
     found = _LANGUAGE.search(header)
-    if found and target_lang and rank_of(found[1], target_lang) is None:
+    if found and target_lang and not _is_into(target_lang, header):
         raise DataError(
             f"The catalog must be translated into {target_lang}, but its header says Language: "
             f"{found[1]}."
         )
+
+
+def _is_into(language: str, header: str) -> bool:
+    """Whether the header names this language."""
+    found = _LANGUAGE.search(header)
+    return bool(language and found and rank_of(found[1], language) is not None)

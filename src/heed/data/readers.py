@@ -346,11 +346,13 @@ def _pairs_of(
 
 
 def read_po(path: str | Path, *, source_lang: str = "", target_lang: str = "") -> Iterator[Pair]:
-    """Pairs from a catalog of gettext; fuzzy and obsolete messages are left out.
+    """Pairs from a catalog of gettext, in either direction if its header names the language.
+
+    Fuzzy and obsolete messages are left out.
 
     Raises:
         DataError: the file is missing, damaged or not a catalog; or its header names another
             language.
     """
-    for src, tgt, line in read_messages(path, target_lang):
+    for src, tgt, line in read_messages(path, source_lang, target_lang):
         yield Pair(src, tgt, line, str(path), source_lang, target_lang)
