@@ -244,33 +244,22 @@ def _lesson(
     time_s: float | None,
 ) -> "tuple[Lesson, bool]":
     """The teacher's translations, and whether this call completed them."""
-    from heed.compress.distill import (
-        OWN_FILES,
-        begin,
-        find_sources,
-        made_from,
-        recall,
-        require_own,
-        teach,
-    )
+    from heed.compress.distill import begin, find_sources, made_from, recall, teach
     from heed.disk.files import lock
-    from heed.train.recipe.folder import OWN_PATHS, TEACHER, require_outside, require_room
     from heed.train.recipe.recipe import draft
-    from heed.translate.translator import load
+    from heed.train.run.calibrate import open_quickly
 
     beside = [find_model(name) for name in flags.beside]
     wanted = made_from(teacher, flags.src, flags.dev, **_choices(flags, beside))
-    require_own(out)
-    require_room(out)
-    lesson_files = (f"{TEACHER}/{name}" for name in OWN_FILES)
-    require_outside(out, [*flags.src, *flags.dev], (*OWN_PATHS, *lesson_files))
+    _require_place(out, flags)
     progress = _Progress(session)
     with stop_signals(progress.say) as stop, ExitStack() as held:
         if lesson := recall(out, wanted):
             return lesson, False
         # Without its memory, which would answer with the training pairs themselves.
-        teachers = [teacher, *beside]
-        translator = load(teachers, device=flags.device, threads=flags.threads, memory=False)
+        translator, dtype = open_quickly(
+            [teacher, *beside], flags.threads, device=flags.device, memory=False
+        )
         config = draft(asked).data
         sources = find_sources(teacher, translator, flags.src, flags.dev, flags.target_lang, config)
         held.enter_context(lock(out))  # makes the folder: an error above leaves none
@@ -285,6 +274,7 @@ def _lesson(
             time_s=time_s,
             started_at=session.started_at,
             beam_size=flags.beam_size,
+            dtype=dtype,
             should_stop=lambda: bool(stop.received),
             report=progress,
         )
@@ -295,6 +285,22 @@ def _lesson(
     assert lesson
     session.say(_summary(lesson))
     return lesson, True
+
+
+def _require_place(out: Path, flags: DistillFlags) -> None:
+    """Refuse a run folder that is used otherwise, or has no room, or would overwrite a text.
+
+    Raises:
+        RunError: says which.
+        UsageError: names the text.
+    """
+    from heed.compress.distill import OWN_FILES, require_own
+    from heed.train.recipe.folder import OWN_PATHS, TEACHER, require_outside, require_room
+
+    require_own(out)
+    require_room(out)
+    lesson_files = (f"{TEACHER}/{name}" for name in OWN_FILES)
+    require_outside(out, [*flags.src, *flags.dev], (*OWN_PATHS, *lesson_files))
 
 
 def _choices(flags: DistillFlags, beside: list[Path]) -> dict[str, Any]:
@@ -347,7 +353,7 @@ def _compare(lesson: "Lesson", out: Path, flags: DistillFlags) -> None:
     from heed.compress.distill import measure, read_dev, round_off
     from heed.disk.files import lock
     from heed.disk.portions import Portions
-    from heed.translate.translator import load
+    from heed.train.run.calibrate import open_quickly
 
     try:
         with lock(out):
@@ -357,12 +363,14 @@ def _compare(lesson: "Lesson", out: Path, flags: DistillFlags) -> None:
         echo(f"The student keeps its float32 weights: {error}", err=True)
     if not lesson.dev:
         return
-    student = load(out, device=flags.device, threads=flags.threads, memory=False)
-    found = {"teacher": lesson.scores, "student": measure(student, read_dev(lesson))}
+    student, dtype = open_quickly(out, flags.threads, device=flags.device, memory=False)
+    scores = {**measure(student, read_dev(lesson)), "dtype": dtype}
+    found = {"teacher": lesson.scores, "student": scores}
     echo("development lines, greedily    chrF2    BLEU   words/s")
     for name, scores in found.items():
         chrf, bleu, speed = (scores[key] for key in ("chrf", "bleu", "words_per_s"))
-        echo(f"{name:>27}    {chrf:5.2f}   {bleu:5.2f}  {speed:8,.0f}")
+        kind = ", int8" if scores.get("dtype") == "int8" else ""  # an older heed kept no type
+        echo(f"{name + kind:>27}    {chrf:5.2f}   {bleu:5.2f}  {speed:8,.0f}")
     old, new = found.values()
     echo(
         f"The student keeps {new['chrf'] / max(old['chrf'], 1e-9):.1%} of the teacher's chrF2, "

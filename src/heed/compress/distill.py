@@ -89,7 +89,8 @@ class Lesson:
         train: source and target language of each pair of training files.
         dev: source and target language of each pair of development files.
         tokenizer: kind of the vocabularies, and whether both sides share one.
-        scores: the teacher's scores from `measure`; empty without development pairs.
+        scores: the teacher's scores from `measure` and the `dtype` in which it computed; empty
+            without development pairs.
         directions: those of the student, if the teacher stores its directions; else empty.
     """
 
@@ -100,7 +101,7 @@ class Lesson:
     train: list[list[str]]
     dev: list[list[str]]
     tokenizer: dict[str, Any]
-    scores: dict[str, float]
+    scores: dict[str, Any]
     directions: list[list[str]] = field(default_factory=list)
 
     @property
@@ -113,7 +114,7 @@ class Lesson:
 
 
 def training_seconds(
-    time_s: float | None, spent_s: float, scores: dict[str, float]
+    time_s: float | None, spent_s: float, scores: Mapping[str, Any]
 ) -> float | None:
     """The time left for the student after the teacher has translated.
 
@@ -127,7 +128,7 @@ def training_seconds(
     """
     if time_s is None:
         return None
-    left_s = time_s - spent_s - scores.get("seconds", 0.0) - ROUNDING_S
+    left_s: float = time_s - spent_s - scores.get("seconds", 0.0) - ROUNDING_S
     if left_s < 1:
         raise ConfigError(
             f"--time of {time_s:.0f}s is too short: the teacher took {spent_s:.0f}s of it. Give "
@@ -270,6 +271,7 @@ def teach(
     time_s: float | None,
     started_at: float,
     beam_size: int = 1,
+    dtype: str = "auto",
     should_stop: Callable[[], bool] = lambda: False,
     report: Report = lambda event: None,
     clock: Callable[[], float] = time.monotonic,
@@ -284,6 +286,7 @@ def teach(
             all runs, but at least one portion is always translated. None = no limit.
         started_at: the start of this call, by `clock`.
         beam_size: beam of the teacher's search.
+        dtype: the type in which the teacher computes, kept with its scores.
         should_stop: called before each portion.
         report: receives a `translated` event for each portion.
         clock: a monotonic clock in seconds.
@@ -299,7 +302,7 @@ def teach(
     remove_temporaries(folder, OWN_FILES)
     portions = Portions(folder)
     before_s = portions.seconds
-    scores = _scores(translator, sources.dev, folder)
+    scores = _scores(translator, sources.dev, folder, dtype)
     limit_s = math.inf if time_s is None else TIME_SHARE * time_s
     left, cost_s = islice(sources.pairs(), portions.n_done, None), 0.0
     while pairs := list(islice(left, PORTION)):
@@ -408,12 +411,13 @@ def _lines(
         yield replace(pair, tgt="")
 
 
-def _scores(translator: Translator, dev: list[Pair], folder: Path) -> dict[str, float]:
+def _scores(translator: Translator, dev: list[Pair], folder: Path, dtype: str) -> dict[str, Any]:
     """The teacher's scores, measured once and then read from a file."""
     path = folder / SCORES
     # An older heed may have left out all of these pairs, and measured nothing.
     if not path.exists() or (dev and not parse_json(read_bytes(path), path)):
-        write_atomically(path, to_json(measure(translator, dev) if dev else {}))
+        found = {**measure(translator, dev), "dtype": dtype} if dev else {}
+        write_atomically(path, to_json(found))
     return parse_json(read_bytes(path), path)
 
 

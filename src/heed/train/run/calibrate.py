@@ -4,10 +4,11 @@ A run does this at its end. `heed.translate.doubts.calibrate` describes the meth
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from heed.bundle.doubts import Judgment, save_judgment
 from heed.bundle.find import find_model_folder
@@ -30,6 +31,7 @@ from heed.translate.doubts.judge import Judge
 from heed.translate.doubts.words import counted
 from heed.translate.rerank import reranker_of
 from heed.translate.result import Translation
+from heed.translate.together import Folders
 from heed.translate.translator import Translator, load
 
 
@@ -188,16 +190,25 @@ def _rank_anew(
     ]
 
 
-def load_quickly(folder: Path, threads: int | None, **options: Any) -> Translator:
+def load_quickly(folder: Folders, threads: int | None, **options: Any) -> Translator:
+    """The translator of `open_quickly`."""
+    return open_quickly(folder, threads, **options)[0]
+
+
+def open_quickly(
+    folder: Folders, threads: int | None, **options: Any
+) -> tuple[Translator, Literal["int8", "auto"]]:
     """The translator in int8, if the engine is compiled: it takes half of the time.
 
     Args:
-        folder: of the model.
+        folder: of the model; several models translate together.
         threads: CPU threads; None = as many as there are cores.
         options: further ones of `load`.
+
+    Returns:
+        The translator, and its `dtype` as `load` has it.
     """
-    try:
-        dtype = "int8" if is_compiled() else "auto"
-        return load(folder, threads=threads, dtype=dtype, **options)
-    except ConfigError:  # on a GPU, or a family that only torch computes
-        return load(folder, threads=threads, **options)
+    if is_compiled():
+        with suppress(ConfigError):  # on a GPU, or a family that only torch computes
+            return load(folder, threads=threads, dtype="int8", **options), "int8"
+    return load(folder, threads=threads, **options), "auto"
