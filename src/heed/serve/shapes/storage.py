@@ -322,7 +322,7 @@ def _update_schema(connection: sqlite3.Connection) -> None:
         if version > VERSION:
             raise FormatError(
                 f"{FILE} has version {version}, of a newer heed; this one reads versions up to "
-                f"{VERSION}. Install the newer heed again, or name another folder with store.folder."
+                f"{VERSION}. Install the newer heed again, or set store.folder to another."
             )
         for statement in chain.from_iterable(UPDATES[version:]):
             connection.execute(statement)
