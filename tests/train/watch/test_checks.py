@@ -214,3 +214,9 @@ def test_finished_real_runs_gave_no_alarm_at_any_validation(name: str) -> None:
     ]
     for n in range(1, len(found) + 1):
         assert names(evidence(*found[:n])) == []
+
+
+def test_the_remedy_for_dead_features_is_one_that_is_not_in_use() -> None:
+    for is_on, named in ((False, "training.revive_features=true, lower"), (True, "lower")):
+        (alarm,) = diagnose(replace(SICK["dead-units"], revives_features=is_on))
+        assert alarm.remedy.startswith(f"{named} rates, or")

@@ -335,13 +335,14 @@ def dead_units(now: Evidence) -> Alarm | None:
     _, found = _last_probe(now)
     if found is None or found.dead_share is None or found.dead_share < MAX_DEAD:
         return None
+    revive = "" if now.revives_features else "training.revive_features=true, "
     return Alarm(
         name="dead-units",
         text=(
             f"{found.dead_share:.0%} of the ReLU features of a feed-forward layer never fire, and "
             "get no gradient"
         ),
-        remedy="training.revive_features=true, lower rates, or model.activation=gelu",
+        remedy=f"{revive}lower rates, or model.activation=gelu",
         numbers={"dead_share": found.dead_share},
     )
 

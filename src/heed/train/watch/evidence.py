@@ -48,6 +48,7 @@ class Evidence:
         n_dev: dev pairs.
         n_dev_in_train: training pairs that shared a sentence with the dev set and were left out.
         has_parent: the run began with a model's weights, which may know its training pairs.
+        revives_features: `training.revive_features` is on.
         warmup_steps: steps over which the learning rate rises.
         n_skipped: updates skipped because a number was not finite.
         skipped: where that happened last: `step` and `pairs`.
@@ -61,6 +62,7 @@ class Evidence:
     n_dev: int = 0
     n_dev_in_train: int = 0
     has_parent: bool = False
+    revives_features: bool = False
     warmup_steps: int = 0
     n_skipped: int = 0
     skipped: dict[str, Any] = field(default_factory=dict)

@@ -116,6 +116,7 @@ class Observer:
             n_dev=observed.n_dev,
             n_dev_in_train=observed.n_dev_in_train,
             has_parent=bool(trainer.config.parent),
+            revives_features=trainer.config.revive_features,
             warmup_steps=trainer.config.warmup_steps,
         )
         self.points: list[Event] = []
