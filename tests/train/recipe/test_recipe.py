@@ -182,6 +182,15 @@ def test_few_pairs_that_are_read_often_exchange_phrases(
     assert (found.data.recombine > 0) is is_on
 
 
+@pytest.mark.parametrize(("n_pairs", "is_few"), [(5_000, True), (500, False), (13_000, False)])
+def test_pairs_that_teachers_have_made_do_not_count_among_few_pairs(
+    n_pairs: int, is_few: bool
+) -> None:
+    facts = replace(UNKNOWN, n_pairs=4 * n_pairs, n_made=3 * n_pairs, n_tgt_tokens=72 * n_pairs)
+    found = resolve({"training": {"max_steps": 12_000}}, facts)
+    assert (found.data.recombine > 0, found.decoding.beam_size) == (is_few, 10 if is_few else 5)
+
+
 def test_a_run_of_few_steps_has_small_batches() -> None:
     few, many = (
         resolve({"training": {"max_steps": n}}).training.batch_tokens for n in (100, 100_000)

@@ -18,6 +18,7 @@ from heed.data.readers import ParallelFiles
 from heed.engine.library import is_compiled
 from heed.engine.runtime import Engine
 from heed.errors import ConfigError, DataError, RunError
+from heed.train.recipe import choose
 from heed.train.recipe.asked import Asked
 from heed.train.recipe.folder import SPENT, TEACHERS, foreign_file, require_run_folder
 from heed.train.recipe.recipe import load_recipe
@@ -157,8 +158,13 @@ def test_the_largest_seed_has_teachers_too() -> None:
 
 
 def test_a_run_learns_from_the_real_pairs_and_from_those_that_are_not_doubtful(
-    train: Train, doubling: None, tmp_path: Path, small_corpus: Corpus
+    train: Train,
+    doubling: None,
+    tmp_path: Path,
+    small_corpus: Corpus,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(choose, "FEW_PAIRS", (1, 99))
     out = tmp_path / "run"
     assert train(out).is_finished
     folder = out / TEACHERS
@@ -179,7 +185,11 @@ def test_a_run_learns_from_the_real_pairs_and_from_those_that_are_not_doubtful(
     assert data.n_real == len(real)
     assert learned(data)[: data.n_real] == real
     assert sorted(learned(data)[data.n_real :]) == sorted([*forward, *backward])
-    assert load_recipe(out / "recipe.toml").data.teachers == 2
+    recipe = load_recipe(out / "recipe.toml")
+    assert recipe.data.teachers == 2
+    # Made pairs do not count among few ones.
+    assert data.n_real < 99 < len(data.train)
+    assert recipe.decoding.beam_size == 10
     # What counts words or remembers pairs knows the real ones only.
     alone = open_prepared(small_corpus, folder / DATA)
     assert data.src_vocab.hash == alone.src_vocab.hash

@@ -136,7 +136,8 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     # 7 % of the words.
     chosen: Values = {"model": model, "training": batches, "decoding": {"length_penalty": 1.4}}
     if _task(asked) == "translate":
-        n_pairs = facts.n_pairs // (1 + (asked.get("data.both_directions") is True))
+        n_real = facts.n_pairs - facts.n_made
+        n_pairs = n_real // (1 + (asked.get("data.both_directions") is True))
         recombine = choose_recombine(0 if training.get("parent") else n_pairs, epochs)
         chosen["data"] = {"disturb": choose_disturb(epochs), "recombine": recombine}
         chosen["decoding"]["beam_size"] = choose_beam(n_pairs)

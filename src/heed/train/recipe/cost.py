@@ -21,6 +21,7 @@ class Facts:
         src_vocab_size: pieces of the source vocabulary.
         tgt_vocab_size: pieces of the target vocabulary.
         n_pairs: training pairs; in both directions each counts twice.
+        n_made: those of them that a model has translated.
         n_src_tokens: source tokens of one epoch.
         n_tgt_tokens: target tokens of one epoch.
         gflops: billions of float32 operations a second in large matrix products, all threads.
@@ -35,6 +36,7 @@ class Facts:
     n_tgt_tokens: int
     gflops: float
     special_ids: Mapping[str, int] = field(default_factory=lambda: SPECIAL_IDS)
+    n_made: int = 0
     is_guess: bool = False
 
 

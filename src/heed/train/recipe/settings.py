@@ -76,6 +76,7 @@ def settle(
             src_vocab_size=data.src_vocab.size,
             tgt_vocab_size=data.n_outputs,
             n_pairs=len(data.train),
+            n_made=len(data.train) - data.n_real,
             n_src_tokens=int(data.train.src_lengths.sum()),
             n_tgt_tokens=int(data.train.tgt_lengths.sum()),
             gflops=gflops(),
