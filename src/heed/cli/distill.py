@@ -215,7 +215,8 @@ def _asked(
     draft(asked)  # report errors in the settings before the teacher translates
     if flags.time:
         asked = asked.plus("training.time_s", flags.time)
-    return asked.without("training.time_s"), time_limit(asked)
+    time_s = time_limit(asked)
+    return asked if time_s is None else asked.without("training.time_s"), time_s
 
 
 def _left_s(time_s: float, lesson: "Lesson", run: Path) -> float:

@@ -18,7 +18,7 @@ from heed.model.config import ModelConfig
 from heed.text.vocab import TokenizerConfig
 from heed.train.recipe import choose, recipe
 from heed.train.recipe.asked import Asked
-from heed.train.recipe.choose import choose_size
+from heed.train.recipe.choose import choose_size, time_limit
 from heed.train.recipe.cost import UNKNOWN, Facts
 from heed.train.recipe.recipe import Recipe, draft, max_source_tokens
 from heed.train.recipe.settings import settle
@@ -196,6 +196,31 @@ def test_a_run_of_few_steps_has_small_batches() -> None:
         resolve({"training": {"max_steps": n}}).training.batch_tokens for n in (100, 100_000)
     )
     assert few < 1024 < many
+
+
+def test_a_run_without_a_limit_of_time_is_sized_by_its_steps() -> None:
+    for steps in (20, 3_000, 100_000):
+        alone = resolve({"training": {"max_steps": steps}})
+        assert resolve({"training": {"max_steps": steps, "time_s": "none"}}) == alone
+    assert alone.training.time_s is None
+    assert resolve({"training": {"time_s": "None"}}).training.time_s is None
+
+
+@pytest.mark.parametrize(
+    ("training", "limit"),
+    [
+        ({}, 1800.0),
+        ({"time_s": "1m"}, 60.0),
+        ({"time_s": "1m", "max_steps": 9}, 60.0),
+        ({"max_steps": 9}, None),
+        ({"time_s": "none", "max_steps": 9}, None),
+        ({"time_s": "none"}, None),
+    ],
+)
+def test_the_limit_of_time_is_what_was_asked_for(
+    training: dict[str, Any], limit: float | None
+) -> None:
+    assert time_limit(Asked({"training": training})) == limit
 
 
 def test_a_run_of_few_steps_validates_less_often() -> None:

@@ -602,6 +602,15 @@ def test_a_time_in_which_no_teacher_could_learn_is_refused(
     assert not train(out, data=data, training=timed, should_stop=lambda: True).is_finished
 
 
+def test_a_run_without_a_limit_of_time_needs_one_of_steps(train: Train, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(ConfigError, match=r"^data\.teachers needs a limit .* or --max-steps\.$"):
+        train(out, training={"time_s": "none"})
+    assert not out.exists()
+    by_steps = {**TRAINING, "time_s": "none"}
+    assert not train(out, training=by_steps, should_stop=lambda: True).is_finished
+
+
 def test_without_time_for_the_run_itself_more_is_asked_for(
     train: Train, doubling: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

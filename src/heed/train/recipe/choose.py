@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from heed.config import parse_duration
+from heed.config import NONE, parse_duration
 from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError
 from heed.model.config import PRESETS
@@ -100,7 +100,8 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     has_budget = time_s is not None or training.get("max_steps") is not None
     max_steps = _number(training, "max_steps", 0)
     # A run limited by steps is the same on every machine; one limited by time depends on the speed.
-    n_tokens_by_steps = tokens_of_steps(training, facts, max_steps) if time_s is None else 0.0
+    is_by_steps = time_s is None or _is_none(time_s)
+    n_tokens_by_steps = tokens_of_steps(training, facts, max_steps) if is_by_steps else 0.0
     budget_s = _seconds(time_s)
     family = family_of(asked, [], preset)
     name = preset or choose_size(facts, budget_s, n_tokens_by_steps, family)
@@ -206,14 +207,19 @@ def _seconds(value: Any) -> float:
     return seconds if 1 <= seconds <= 1e8 else DEFAULT_TIME_S
 
 
+def _is_none(value: Any) -> bool:
+    """Whether a setting is written as `none`."""
+    return isinstance(value, str) and value.lower() == NONE
+
+
 def time_limit(asked: Asked) -> float | None:
-    """The user's time budget in seconds, or the default; None = the run is limited by steps.
+    """The user's time budget in seconds, or the default; None = no limit, or one of steps.
 
     Raises:
         ConfigError: it is no duration.
     """
     limit = asked.get("training.time_s")
-    if limit is None and asked.is_set("training.max_steps"):
+    if _is_none(limit) or (limit is None and asked.is_set("training.max_steps")):
         return None
     return parse_duration(limit or DEFAULT_TIME_S)
 

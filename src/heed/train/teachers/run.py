@@ -152,12 +152,17 @@ def _require_possible(before: Draft, asked: Asked, corpus: Corpus) -> None:
 
 
 def _require_time(asked: Asked, count: int) -> None:
-    """Refuse a time in which so many teachers learn nothing.
+    """Refuse a time in which so many teachers learn nothing, and a run without any limit.
 
     Raises:
         ConfigError: names the least time.
     """
     time_s = time_limit(asked)
+    if time_s is None and not asked.is_set("training.max_steps"):
+        raise ConfigError(
+            "data.teachers needs a limit of the run, of which each teacher gets a share: give "
+            "--time or --max-steps."
+        )
     if time_s is None:
         return
     least_s = round(LEAST_S / seconds_of_each(1.0, count)[0])
