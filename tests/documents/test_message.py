@@ -1,5 +1,6 @@
 """Texts of programs: fields stay, entities are read, an unchanged text is not written anew."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.documents.fakes import backwards, shouted, unchanged
@@ -36,6 +37,21 @@ def test_fields_of_the_format_stay() -> None:
         )
     one = message("a %s b %d c", format_of("c-format"))
     assert one.join(backwards(one.segments)) == "[c b %2$d a %1$s]"
+
+
+@pytest.mark.parametrize(
+    ("text", "translated"),
+    [
+        ("Click <b>here</b> {0}<br/> now", "now <b>here</b> {0}<br/> Click"),
+        ("Save {0}{1} as text", "text as Save {0}{1}"),
+        ("Save {0}<i></i> as text", "text as Save {0}<i></i>"),
+    ],
+)
+def test_no_blank_parts_a_field_from_the_tag_or_field_that_it_touches(
+    text: str, translated: str
+) -> None:
+    one = message(text)
+    assert one.join(backwards(one.segments)) == f"[{translated}]"
 
 
 def test_a_text_with_entities_is_html_and_another_one_is_not() -> None:

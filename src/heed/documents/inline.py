@@ -243,6 +243,7 @@ class _Writer:
         self.parts: list[str] = []
         self.needs_blank = False
         self.ends_in_blank = False  # without tags
+        self.empty_at = -1  # the place in the source of the element without text just written
 
     def write(self, nodes: list[Node], places: dict[int, _Place]) -> None:
         """Write nodes and their children, in the order of their positions."""
@@ -261,13 +262,15 @@ class _Writer:
                 self._skip_blank(place.start - 1)
             self._text_until(place.start)
             is_gap = place.first == place.last
-            if (node.is_kept or (is_gap and node.children)) and not node.is_break:
-                self._blank_as_in_source(node.start - 1, self.written - 1)
-            self._blank()
+            if node.start != self.empty_at:  # else it touches that element, so no blank parts them
+                if (node.is_kept or (is_gap and node.children)) and not node.is_break:
+                    self._blank_as_in_source(node.start - 1, self.written - 1)
+                self._blank()
             self._tag(node.opening)
             if node.is_kept:
                 self.written = max(self.written, place.end)
                 self.ends_in_blank = False
+            self.empty_at = node.end if is_gap and node.start == node.end else -1
             if is_gap:
                 self._blank_as_in_source(node.end, self.written)
             waiting.append((node, True))
@@ -303,6 +306,7 @@ class _Writer:
             self._blank()
             self.parts.append(self.escape(self.text[self.written : place]))
             self.written = place
+            self.empty_at = -1
             self.ends_in_blank = self.text[place - 1] in BLANKS
 
     def _tag(self, tag: Template) -> None:
