@@ -230,6 +230,24 @@ def test_what_is_being_done_is_reported_and_at_the_end_what_was_dropped(
     assert [event["phase"] for event in again] == ["checking that the corpus is the same"]
 
 
+def test_reading_large_sets_for_development_and_test_is_reported(tmp_path: Path) -> None:
+    train = plain(tmp_path, numbered(20))
+    large = plain(tmp_path, [("a", "b"), ("", "c")] * progress.EVERY, "large")
+    events: list[Any] = []
+    prepare(
+        Corpus(train=(train,), dev=(large,), test=(large,)),
+        tmp_path / "data",
+        config=DataConfig(),
+        tokenizer=CHARS,
+        seed=1,
+        report=events.append,
+    )
+    found = [(event.get("phase", ""), event.get("done")) for event in events]
+    sizes = progress.EVERY, 2 * progress.EVERY
+    for name in ("development", "test"):
+        assert [n for phase, n in found if phase == f"reading the {name} pairs"] == [*sizes]
+
+
 def test_a_large_corpus_gives_its_pieces_from_a_part_of_it_and_keeps_every_pair(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,7 +34,7 @@ from heed.data.prepared import (
     prepare_once,
     read_report,
 )
-from heed.data.progress import Report, counted, phase, silent
+from heed.data.progress import EVERY, Report, counted, phase, silent
 from heed.data.readers import Pair, ParallelFiles, read_part, table_columns
 from heed.data.split import DEV, MADE, TEST, TRAIN, sentence_key, shared_with, split
 from heed.data.spool import Spool, write_pairs
@@ -175,8 +175,8 @@ def _write_all(
 ) -> dict[str, Any]:
     """Write everything except the report, which is returned: written last, it marks completion."""
     languages = tagged_languages(corpus, config, tokenizer, base[0].languages if base else ())
-    dev, dev_reading = _held_out(corpus.dev)
-    test, test_reading = _held_out(corpus.test)
+    dev, dev_reading = _held_out(corpus.dev, "development", report)
+    test, test_reading = _held_out(corpus.test, "test", report)
     cleaning = CleanReport()
     # A temporary name, so that no file of the user is overwritten or removed.
     spool = temporary_beside(directory / SPOOL_FILE)
@@ -378,20 +378,24 @@ def _write_words(kept: Spool, directory: Path, config: DataConfig) -> None:
     write_atomically(directory / WORDS_FILE, KnownWords.learn(pairs).to_bytes())
 
 
-def _held_out(parts: tuple[ParallelFiles, ...]) -> tuple[list[Pair], CleanReport]:
+def _held_out(
+    parts: tuple[ParallelFiles, ...], name: str, report: Report
+) -> tuple[list[Pair], CleanReport]:
     """The pairs of a given dev or test set, except those with an empty side."""
-    pairs, report = [], CleanReport()
+    pairs, cleaning = [], CleanReport()
     for raw in chain.from_iterable(map(read_part, parts)):
-        report.n_read += 1
+        cleaning.n_read += 1
+        if cleaning.n_read % EVERY == 0:  # most of these sets are small, and read at once
+            phase(report, f"reading the {name} pairs", done=cleaning.n_read)
         pair = replace(raw, src=normalize(raw.src), tgt=normalize(raw.tgt))
         if reason := empty(pair):
-            report.drop(reason, raw)
+            cleaning.drop(reason, raw)
         else:
             pairs.append(pair)
-    report.n_kept = len(pairs)
+    cleaning.n_kept = len(pairs)
     if parts and not pairs:
         raise DataError(f"There are no sentence pairs in {names_of(parts)}.")
-    return pairs, report
+    return pairs, cleaning
 
 
 def _fingerprint(
