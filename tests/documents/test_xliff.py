@@ -226,6 +226,27 @@ def test_segments_without_a_translation_are_filled_in(target: str, found: str) -
     assert in_one(unit.format(target)) == unit.format(found)
 
 
+@pytest.mark.parametrize(
+    ("target", "marked"),
+    [("", "1 2"), ("<target/>", "1 2"), ("<target>{} {}</target>", "2")],
+)
+def test_trados_studio_is_told_which_segments_were_filled(target: str, marked: str) -> None:
+    segment, draft = "<mrk mtype='seg' mid='{}'>{}</mrk>", ' conf="Draft" origin="mt"'
+    source = " ".join(segment.format(mid, text) for mid, text in ((1, "One."), (2, "Two.")))
+    target = target.format(segment.format(1, "Eins."), segment.format(2, ""))
+    unit = (
+        f"<trans-unit id='1'><source>One. Two.</source><seg-source>{source}</seg-source>{target}"
+        "<sdl:seg-defs><sdl:seg id='1' percent='0'/><sdl:seg id='2' {}><sdl:value>x</sdl:value>"
+        "</sdl:seg><sdl:seg id='3' /></sdl:seg-defs></trans-unit>"
+    )
+    found = in_one(unit.format(""))
+    assert found.count(draft) == len(marked.split())
+    assert ("<sdl:seg id='1' percent='0'" + draft + "/>" in found) == ("1" in marked)
+    assert "<sdl:seg id='2'" + draft + " >" in found
+    assert 'conf="Draft">' in in_one(unit.format("origin='tm'"))
+    assert "conf='Translated'>" in in_one(unit.format("conf='Translated'"))
+
+
 def test_fields_of_codes_may_stand_apart() -> None:
     data = "<originalData><data id='d'>%s</data><data id='e'>&lt;br></data></originalData>"
     source = "a <ph dataRef='d'/> b<ph dataRef='e'/>"

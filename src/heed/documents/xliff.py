@@ -10,7 +10,7 @@ https://docs.oasis-open.org/xliff/xliff-core/v2.1/xliff-core-v2.1.html
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from heed.data.xliff import ASIDE, DATA, SEGMENTED, UNITS, UNTRANSLATED, is_forbidden
@@ -30,6 +30,8 @@ Place = tuple[int, int]
 _STATE = re.compile(r"(\sstate\s*=\s*)(\"[^\"]*\"|'[^']*')")
 _TRANSLATED = {"segment": "translated", "target": "needs-review-translation"}
 """The new state of an element that had one: a person has still to look at the translation."""
+_DEFINITIONS = "seg-defs"
+"""What Trados Studio knows about the segments of a unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,11 +230,14 @@ def _open_segments(found: Structure, unit: _Unit) -> list[tuple[Place, Place]]:
 
 def _fill_segments(assembly: Assembly, found: Structure, unit: _Unit) -> None:
     """Add the translations of empty segments."""
+    filled = set()
     for (first, last), source in _open_segments(found, unit):
         begin, end = found.tokens[first], found.tokens[last]
         markup = _markup(_inner(assembly.source, found.tokens, *source), unit, has_segments=True)
         target = _Target(markup, opened(begin), f"</{begin.name}>")
         assembly.replace(begin.start, end.start + len(end.raw), target)
+        filled.add(attribute(begin.raw, "mid"))
+    _mark_as_drafts(assembly, found, unit, filled)
 
 
 def _fill(assembly: Assembly, found: Structure, unit: _Unit) -> None:
@@ -257,6 +262,24 @@ def _fill(assembly: Assembly, found: Structure, unit: _Unit) -> None:
     content = _inner(assembly.source, tokens, first, last)
     markup = _markup(content, unit, has_segments=has_segments)
     assembly.replace(insert, behind, _Target(markup, opening, closing))
+    if has_segments:
+        _mark_as_drafts(assembly, found, unit, _segments(found, first, last))
+
+
+def _mark_as_drafts(
+    assembly: Assembly, found: Structure, unit: _Unit, filled: Container[str]
+) -> None:
+    """Say for Trados Studio, as `_TRANSLATED` does for others, that segments were filled.
+
+    Source: https://docs.memoq.com/current/en/Globalese/How_Globalese_processes_XLIFF_files.html
+    """
+    first, last = unit.places.get(_DEFINITIONS, (0, 0))
+    for token in found.tokens[first:last]:
+        is_new = local_name(token) == "seg" and not attribute(token.raw, "conf")
+        if is_new and attribute(token.raw, "id") in filled and token.start >= assembly.place:
+            assembly.keep_until(token.start + len(token.raw.rstrip("/>").rstrip()))
+            origin = "" if attribute(token.raw, "origin") else ' origin="mt"'
+            assembly.keep(f' conf="Draft"{origin}')
 
 
 def _with_state(raw: str, name: str) -> str:
