@@ -43,6 +43,8 @@ X86_FLAGS = {
     "word2vec_avx2": AVX2,
     "word2vec_avx512": [*AVX2, *AVX512],
 }
+ARM_FLAGS = {"dotprod": ["-march=armv8.2-a+dotprod"]}
+FLAGS_OF = {"x86_64": X86_FLAGS, "amd64": X86_FLAGS, "aarch64": ARM_FLAGS, "arm64": ARM_FLAGS}
 
 
 def compile_engine(target: Path, *, more_flags: tuple[str, ...] = ()) -> None:
@@ -58,12 +60,13 @@ def compile_engine(target: Path, *, more_flags: tuple[str, ...] = ()) -> None:
     compiler = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), None)
     if compiler is None:
         raise RuntimeError("there is no C++ compiler (c++, g++ or clang++; or name one by CXX)")
-    is_x86 = platform.machine().lower() in ("x86_64", "amd64")
+    machine = platform.machine().lower()
+    flags_of = FLAGS_OF.get(machine, {})
     with tempfile.TemporaryDirectory() as folder:
 
         def compiled(source: Path) -> Path:
             target = Path(folder) / f"{source.stem}.o"
-            special = X86_FLAGS.get(source.stem, []) if is_x86 else []
+            special = flags_of.get(source.stem, [])
             if special and not _knows(compiler, special):
                 special = []  # the file then says that it has no kernels
             _run([compiler, *FLAGS, *special, *more_flags, "-c", str(source), "-o", str(target)])

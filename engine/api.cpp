@@ -24,7 +24,7 @@ constexpr int kMostInputs = 1 << 16;
 constexpr int kMostRows = 1 << 20;
 
 const heed::Kernels *kernels_named(const char *name) {
-    return heed::named({heed::amx_kernels(), heed::avx512_kernels(), heed::avxvnni_kernels(), heed::avx2_kernels(), heed::portable_kernels()}, name);
+    return heed::named({heed::amx_kernels(), heed::avx512_kernels(), heed::avxvnni_kernels(), heed::avx2_kernels(), heed::dotprod_kernels(), heed::neon_kernels(), heed::portable_kernels()}, name);
 }
 
 template <class F>

@@ -93,5 +93,7 @@ const Kernels *avx2_kernels();     // null where not compiled in or not supporte
 const Kernels *avxvnni_kernels();  // likewise
 const Kernels *avx512_kernels();   // likewise
 const Kernels *amx_kernels();      // likewise
+const Kernels *neon_kernels();     // likewise
+const Kernels *dotprod_kernels();  // likewise
 
 }  // namespace heed

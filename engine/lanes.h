@@ -1,7 +1,7 @@
 // Sixteen floats, with the same results on every instruction set.
 //
 // No function here fuses a multiplication with an addition, and every sum has one order, so that
-// AVX-512, AVX2, plain C++ and NumPy (heed/engine/fallback.py) agree to the last bit. The one
+// AVX-512, AVX2, NEON, plain C++ and NumPy (heed/engine/fallback.py) agree to the last bit. The one
 // exception is `fused`, for products of float32 matrices: there all except NumPy agree.
 // `larger` and `smaller` give their second number if one is NaN, so that a bound comes first.
 // `larger_or_nan` takes magnitudes, whose bits have the order of integers, NaN last.
@@ -20,6 +20,8 @@
 
 #if defined(HEED_AVX512) || defined(HEED_AVX2)
 #include <immintrin.h>
+#elif defined(HEED_NEON)
+#include <arm_neon.h>
 #endif
 
 // Sums kept in an array stay in registers only if the loops over it are gone.
@@ -150,6 +152,74 @@ inline void store_bytes(void *p, Lanes x) {
 inline __m256 fold(Lanes x) { return _mm256_add_ps(x.a, x.b); }
 inline __m256 fold_max(Lanes x) { return _mm256_max_ps(x.a, x.b); }
 
+#elif defined(HEED_NEON)
+
+using Four = float32x4_t;
+struct Lanes {
+    Four a, b, c, d;
+};
+// f of each quarter.
+template <class F, class... Of>
+inline Lanes four(F f, Of... x) {
+    return {f(x.a...), f(x.b...), f(x.c...), f(x.d...)};
+}
+inline int32x4_t as_ints(Four x) { return vreinterpretq_s32_f32(x); }
+inline Four as_floats(int32x4_t x) { return vreinterpretq_f32_s32(x); }
+inline Lanes all(float x) { return {vdupq_n_f32(x), vdupq_n_f32(x), vdupq_n_f32(x), vdupq_n_f32(x)}; }
+inline Lanes load(const float *p) { return {vld1q_f32(p), vld1q_f32(p + 4), vld1q_f32(p + 8), vld1q_f32(p + 12)}; }
+inline Lanes load(const float *p, int n) {
+    alignas(64) float tail[16] = {};
+    std::memcpy(tail, p, sizeof(float) * n);
+    return load(tail);
+}
+inline void store(float *p, Lanes x) { vst1q_f32(p, x.a), vst1q_f32(p + 4, x.b), vst1q_f32(p + 8, x.c), vst1q_f32(p + 12, x.d); }
+inline void store(float *p, Lanes x, int n) {
+    alignas(64) float all[16];
+    store(all, x);
+    std::memcpy(p, all, sizeof(float) * n);
+}
+inline Lanes operator+(Lanes x, Lanes y) { return four([](Four a, Four b) { return vaddq_f32(a, b); }, x, y); }
+inline Lanes operator-(Lanes x, Lanes y) { return four([](Four a, Four b) { return vsubq_f32(a, b); }, x, y); }
+inline Lanes operator*(Lanes x, Lanes y) { return four([](Four a, Four b) { return vmulq_f32(a, b); }, x, y); }
+inline Lanes operator/(Lanes x, Lanes y) { return four([](Four a, Four b) { return vdivq_f32(a, b); }, x, y); }
+// The instructions for maxima give NaN if either number is NaN.
+inline Four larger_(Four a, Four b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
+inline Lanes larger(Lanes x, Lanes y) { return four([](Four a, Four b) { return larger_(a, b); }, x, y); }
+inline Lanes smaller(Lanes x, Lanes y) { return four([](Four a, Four b) { return vbslq_f32(vcltq_f32(a, b), a, b); }, x, y); }
+inline unsigned above(Lanes x, Lanes y) {
+    const uint16x8_t low = vcombine_u16(vmovn_u32(vcgtq_f32(x.a, y.a)), vmovn_u32(vcgtq_f32(x.b, y.b)));
+    const uint16x8_t high = vcombine_u16(vmovn_u32(vcgtq_f32(x.c, y.c)), vmovn_u32(vcgtq_f32(x.d, y.d)));
+    const uint16_t bits[8] = {1, 2, 4, 8, 16, 32, 64, 128};
+    return vaddvq_u16(vandq_u16(low, vld1q_u16(bits))) | vaddvq_u16(vandq_u16(high, vld1q_u16(bits))) << 8;
+}
+inline Lanes magnitude(Lanes x) { return four([](Four a) { return vabsq_f32(a); }, x); }
+inline Lanes larger_or_nan(Lanes x, Lanes y) { return four([](Four a, Four b) { return as_floats(vmaxq_s32(as_ints(a), as_ints(b))); }, x, y); }
+inline Lanes with_sign(Lanes x, Lanes sign) { return four([](Four a, Four s) { return vbslq_f32(vdupq_n_u32(0x80000000), s, a); }, x, sign); }
+inline Lanes first(Lanes x, int n) {
+    const int32_t places[4] = {0, 1, 2, 3};
+    const auto kept = [&](Four a, int n) { return vbslq_f32(vcltq_s32(vld1q_s32(places), vdupq_n_s32(n)), a, vdupq_n_f32(0.0f)); };
+    return {kept(x.a, n), kept(x.b, n - 4), kept(x.c, n - 8), kept(x.d, n - 12)};
+}
+inline Lanes raised(Lanes x, Lanes by) { return four([](Four a, Four n) { return as_floats(vaddq_s32(as_ints(a), vshlq_n_s32(as_ints(n), 23))); }, x, by); }
+inline Lanes low_half(Lanes x) { return four([](Four a) { return as_floats(vshlq_n_s32(as_ints(a), 16)); }, x); }
+inline int32x4_t high_bits(int32x4_t x) { return vandq_s32(x, vdupq_n_s32(int32_t(0xffff0000))); }
+inline Lanes high_half(Lanes x) { return four([](Four a) { return as_floats(high_bits(as_ints(a))); }, x); }
+inline int32x4_t rounded_half(Four x) {
+    const int32x4_t odd = vandq_s32(vshrq_n_s32(as_ints(x), 16), vdupq_n_s32(1));
+    return vaddq_s32(as_ints(x), vaddq_s32(odd, vdupq_n_s32(0x7fff)));
+}
+inline Lanes in_halves(Lanes low, Lanes high) {
+    return four([](Four a, Four b) { return as_floats(vsriq_n_s32(high_bits(rounded_half(b)), rounded_half(a), 16)); }, low, high);
+}
+inline Lanes fused(Lanes x, Lanes y, Lanes z) { return four([](Four a, Four b, Four c) { return vfmaq_f32(c, a, b); }, x, y, z); }
+inline Four from_four_ints(const int32_t *p) { return vcvtq_f32_s32(vld1q_s32(p)); }
+inline Lanes from_int(const int32_t *p) { return {from_four_ints(p), from_four_ints(p + 4), from_four_ints(p + 8), from_four_ints(p + 12)}; }
+constexpr int kShift = 0;
+inline void store_bytes(void *p, Lanes x) {
+    const auto halves = [](Four a, Four b) { return vcombine_s16(vqmovn_s32(vcvtnq_s32_f32(a)), vqmovn_s32(vcvtnq_s32_f32(b))); };
+    vst1q_s8((int8_t *)p, vcombine_s8(vqmovn_s16(halves(x.a, x.b)), vqmovn_s16(halves(x.c, x.d))));
+}
+
 #else
 
 struct Lanes {
@@ -236,6 +306,26 @@ inline void sum_four(Lanes x, Lanes y, Lanes z, Lanes w, float *sums) {
     __m128 a = quarter(x), b = quarter(y), c = quarter(z), d = quarter(w);
     _MM_TRANSPOSE4_PS(a, b, c, d);
     _mm_storeu_ps(sums, _mm_add_ps(_mm_add_ps(a, c), _mm_add_ps(b, d)));
+}
+#elif defined(HEED_NEON)
+inline Four quarter(Lanes x) { return vaddq_f32(vaddq_f32(x.a, x.c), vaddq_f32(x.b, x.d)); }
+inline float sum(Lanes x) {
+    const Four four = quarter(x);
+    const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
+    return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+}
+inline float maximum(Lanes x) {
+    alignas(16) float four[4];
+    vst1q_f32(four, larger_(larger_(x.a, x.c), larger_(x.b, x.d)));
+    const float one = four[0] > four[2] ? four[0] : four[2], other = four[1] > four[3] ? four[1] : four[3];
+    return one > other ? one : other;
+}
+// The same of four at once.
+inline void sum_four(Lanes x, Lanes y, Lanes z, Lanes w, float *sums) {
+    const Four a = quarter(x), b = quarter(y), c = quarter(z), d = quarter(w);
+    // Of each the first two, then the last two numbers.
+    const auto halves = [](Four one, Four other) { return vaddq_f32(vcombine_f32(vget_low_f32(one), vget_low_f32(other)), vcombine_f32(vget_high_f32(one), vget_high_f32(other))); };
+    vst1q_f32(sums, vpaddq_f32(halves(a, b), halves(c, d)));
 }
 #else
 inline float sum(Lanes x) {

@@ -5,7 +5,7 @@
 
 namespace {
 
-const heed::TrainingKernels *kernels(const char *name) { return heed::named({heed::training_avx512(), heed::training_avx2()}, name); }
+const heed::TrainingKernels *kernels(const char *name) { return heed::named({heed::training_avx512(), heed::training_avx2(), heed::training_neon()}, name); }
 
 const char *mistake_in(const heed::Attention &a) {
     if (a.batch < 1 || a.q_len < 1 || a.k_len < 1 || a.n_heads < 1 || a.n_threads < 1 || a.n_threads > 1024) return "there is nothing, or the threads are too few or too many";
@@ -37,4 +37,4 @@ extern "C" __attribute__((visibility("default"))) const char *heed_dropout(const
 }
 
 // Whether this processor has one of the instruction sets: null, or why not.
-extern "C" __attribute__((visibility("default"))) const char *heed_training_is_here() { return kernels("") ? nullptr : "this processor has neither AVX2 nor AVX-512"; }
+extern "C" __attribute__((visibility("default"))) const char *heed_training_is_here() { return kernels("") ? nullptr : "this processor has none of AVX2, AVX-512 and NEON"; }

@@ -36,5 +36,6 @@ struct TrainingKernels {
 // Null if this processor lacks the instructions.
 const TrainingKernels *training_avx2();
 const TrainingKernels *training_avx512();
+const TrainingKernels *training_neon();
 
 }  // namespace heed

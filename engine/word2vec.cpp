@@ -33,7 +33,7 @@ extern "C" __attribute__((visibility("default"))) const char *heed_learn_words(c
     const struct {
         const char *name;
         heed::LearnWords learn;
-    } all[] = {{"avx512", heed::learn_words_avx512()}, {"avx2", heed::learn_words_avx2()}, {"portable", heed::learn_words_portable()}};
+    } all[] = {{"avx512", heed::learn_words_avx512()}, {"avx2", heed::learn_words_avx2()}, {"neon", heed::learn_words_neon()}, {"portable", heed::learn_words_portable()}};
     try {
         for (const auto &one : all)
             if (one.learn && (!*name || !std::strcmp(name, one.name))) return one.learn(*vectors, *lines, rate, seed), nullptr;

@@ -31,5 +31,6 @@ LearnWords learn_words_portable();
 // Null if this processor lacks the instructions.
 LearnWords learn_words_avx2();
 LearnWords learn_words_avx512();
+LearnWords learn_words_neon();
 
 }  // namespace heed

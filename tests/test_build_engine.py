@@ -48,6 +48,35 @@ def test_a_failing_compiler_is_quoted(
     assert not (tmp_path / "lib.so").exists()
 
 
+@pytest.mark.parametrize(
+    ("machine", "source", "flag"),
+    [
+        ("arm64", "dotprod.cpp", "-march=armv8.2-a+dotprod"),  # as macOS calls it
+        ("aarch64", "dotprod.cpp", "-march=armv8.2-a+dotprod"),
+        ("x86_64", "avx2.cpp", "-mavx2"),
+    ],
+)
+def test_each_processor_gets_its_own_instructions(
+    machine: str,
+    source: str,
+    flag: str,
+    build: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    calls = tmp_path / "calls"
+    compiler = tmp_path / "c++"
+    compiler.write_text(f'#!/bin/sh\necho "$@" >> {calls}\nfor out; do :; done; touch "$out"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    monkeypatch.setattr(build.platform, "machine", lambda: machine)
+    build.compile_engine(tmp_path / "lib.so")
+    special = {line for line in calls.read_text().splitlines() if " -m" in line and " -c " in line}
+    assert any(f"{flag} " in line and source in line for line in special)
+    others = {"arm64": "-mavx", "aarch64": "-mavx", "x86_64": "-march=armv8"}[machine]
+    assert not any(others in line for line in special)
+
+
 def test_without_a_compiler_heed_is_installed_all_the_same(
     build: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,7 @@ from heed.model.network import TorchNetwork
 needs_compiler = pytest.mark.skipif(
     not library.is_compiled(), reason="the engine was not compiled here (no C++ compiler?)"
 )
-KERNELS = ["portable", "avx2", "avxvnni", "avx512", "amx", "numpy"]
+KERNELS = ["portable", "avx2", "avxvnni", "avx512", "amx", "neon", "dotprod", "numpy"]
 # No width is a multiple of 16, nor of 4 where it need not be.
 ODD: dict[str, Any] = {
     "src_vocab_size": 51,

@@ -62,6 +62,23 @@ def test_avx512_kernels_give_the_bits_of_all_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.reliability
+@pytest.mark.timeout(300)
+def test_neon_kernels_give_the_bits_of_all_others(tmp_path: Path) -> None:
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        pytest.skip("their compiler's header would be found first")
+    emulating = tmp_path / "libheed.so"
+    # Of all other instruction sets only plain C++ is compiled.
+    words = (f"-I{HERE / 'neon_in_words'}", "-D__aarch64__", "-D__ARM_FEATURE_DOTPROD")
+    compiled(emulating, "-O1", "-mno-avx2", "-mno-avx512f", "-Wno-psabi", *words)
+    tests = pytest_of("engine/test_equal.py", "engine/test_native.py", "engine/test_decoder.py")
+    tests += pytest_of("vectors/test_word2vec.py", "model/fast/test_attention.py")[-2:]
+    assert run_with(emulating, *KERNELS).stdout.strip() == "dotprod"
+    found = run_with(emulating, *tests, "-k", "neon or dotprod or portable or kernels")
+    assert found.returncode == 0, found.stdout[-4000:]
+
+
+@pytest.mark.slow
 def test_amx_kernels_compute_what_those_of_avx512_do(tmp_path: Path) -> None:
     if not has_compiled_bfloat16():
         pytest.skip("this processor lacks AVX-512 with bfloat16, or heed is not compiled")

@@ -109,7 +109,7 @@ def test_the_loop_does_what_the_papers_say(kind: str, window: int) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("kernels", ["avx512", "avx2", "portable"])
+@pytest.mark.parametrize("kernels", ["avx512", "avx2", "neon", "portable"])
 @pytest.mark.parametrize("kind", ["skipgram", "cbow"])
 @pytest.mark.parametrize(("size", "negative"), [(1, 1), (64, 5), (100, 5), (128, 20), (200, 16)])
 def test_the_engine_and_numpy_give_the_same_bits(

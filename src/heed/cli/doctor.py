@@ -41,7 +41,7 @@ PACKAGES = {
 }
 """Maps a package to the extra that installs it."""
 
-CPU_FLAGS = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_tile", "asimd")
+CPU_FLAGS = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_tile", "asimd", "asimddp")
 """Instruction sets on which the speed of matrix products depends."""
 
 

@@ -135,7 +135,8 @@ def kernels(name: str = "") -> str | None:
     """The instruction set of that name, or the best one here; None if this machine lacks it.
 
     Args:
-        name: `amx`, `avx512`, `avxvnni`, `avx2`, `portable`, or "" for the best.
+        name: `amx`, `avx512`, `avxvnni`, `avx2`, `dotprod`, `neon`, `portable`, or "" for the
+            best.
     """
     found: bytes | None = functions().heed_kernels(name.encode())
     return found.decode() if found else None

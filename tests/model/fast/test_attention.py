@@ -19,9 +19,9 @@ from heed.model.positions import rotary_table, rotate
 from heed.model.trace import recording
 
 pytestmark = pytest.mark.skipif(
-    not are_here(), reason="heed is not compiled, or this processor has no AVX2"
+    not are_here(), reason="heed is not compiled, or this processor has neither AVX2 nor NEON"
 )
-KERNELS = "avx2", "avx512"
+KERNELS = "avx2", "avx512", "neon"
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
 """Attention of all heads in one call for training on a CPU, from projections to contexts.
 
-`engine/attention.inc` computes it in float32, for processors with AVX2 or AVX-512. torch copies
+`engine/attention.inc` computes it in float32, for processors with AVX2, AVX-512 or NEON. torch copies
 queries, keys and values, rotates them in several passes over memory, and has a kernel made for
 sequences longer than sentences.
 """
@@ -102,7 +102,7 @@ def attend(queries: Tensor, memory: Tensor | None, read: Read, *, kernels: str =
             keys and values, `(batch, length, 3 * width)`.
         memory: projections of keys and values, `(batch, k_len, 2 * width)`; None = self-attention.
         read: how queries read keys and values.
-        kernels: the instruction set, `avx2` or `avx512`; "" = the best of this processor.
+        kernels: the instruction set, `avx2`, `avx512` or `neon`; "" = the best of this processor.
 
     Returns:
         `(batch, q_len, width)`.

@@ -40,7 +40,7 @@ def drop(
         residual: of the same shape; None = zeros.
         seed: 0 ≤ seed < 2^63.
         n_dropped: of 256 numbers, 0 to 255.
-        kernels: the instruction set, `avx2` or `avx512`; "" = the best here.
+        kernels: the instruction set, `avx2`, `avx512` or `neon`; "" = the best here.
 
     Returns:
         The shape of `x`.
