@@ -7,6 +7,8 @@ import lzma
 import os
 import random
 import re
+import shutil
+import subprocess
 import sys
 import time
 import tracemalloc
@@ -149,6 +151,27 @@ def test_bytes_that_are_not_utf8_are_named_by_line_and_place(packed: Callable[..
         r"iconv -f ENCODING -t utf-8.*, where ENCODING is what it was saved in, such as cp1252",
     ):
         list(read_lines(path))
+
+
+@pytest.mark.parametrize("size", [4, 1 << 16])
+@pytest.mark.parametrize("before", ["schön\n", "gut\nschön\nDank\n", "schön und "])
+def test_a_file_of_two_encodings_is_not_to_be_converted_as_a_whole(
+    packed: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, before: str, size: int
+) -> None:
+    """That would write the letters that are UTF-8 already as two characters each."""
+    monkeypatch.setattr(lines, "_CHUNK_BYTES", size)
+    path = packed(before.encode() + "blöd\n".encode("latin1"))
+    with pytest.raises(DataError, match=r"must be UTF-8, but byte .* is 0xF6\.") as error:
+        list(read_lines(path))
+    assert "iconv" not in str(error.value)
+    command = str(error.value).partition("only the lines that this lists: ")[2]
+    if shutil.which(command.split()[0]) is None:
+        pytest.skip(f"{command.split()[0]} is not installed")
+    listed = subprocess.run(
+        ["bash", "-c", command], env={**os.environ, "LC_ALL": "C.UTF-8"}, stdout=subprocess.PIPE
+    ).stdout
+    number = before.count("\n") + 1
+    assert listed == f"{number}:{before.split(chr(10))[-1]}".encode() + b"bl\xf6d\n"
 
 
 @pytest.mark.parametrize(

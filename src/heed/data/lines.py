@@ -45,7 +45,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
         DataError: the file is missing, not UTF-8, damaged, has a line above 16 MiB, or carriage
             returns for line ends.
     """
-    n_read, n_open_bytes = 0, 0
+    n_read, n_open_bytes, is_ascii = 0, 0, True
     pieces: list[bytes] = []  # of a line that has not ended yet
     with open_bytes(path) as file:
         # Of a damaged archive, `read` would lose what precedes the damage.
@@ -60,8 +60,10 @@ def read_lines(path: str | Path) -> Iterator[str]:
                 require_line_feeds(chunk, path)
             head, newline, rest = chunk.rpartition(b"\n")
             if newline:
-                yield from (lines := _decoded(b"".join([*pieces, head]), path, n_read))
+                block = b"".join([*pieces, head])
+                yield from (lines := _decoded(block, path, n_read, is_ascii=is_ascii))
                 n_read += len(lines)
+                is_ascii = is_ascii and block.isascii()
                 pieces, n_open_bytes = [], 0
             pieces.append(rest)
             n_open_bytes += len(rest)
@@ -73,7 +75,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
             if len(chunk) < _CHUNK_BYTES and file.isatty():
                 break  # Ctrl-D; a terminal that is read again waits for another one
     if n_open_bytes:
-        yield from _decoded(b"".join(pieces), path, n_read)
+        yield from _decoded(b"".join(pieces), path, n_read, is_ascii=is_ascii)
 
 
 def read_chunks(path: str | Path) -> Iterator[bytes]:
@@ -286,17 +288,36 @@ def _other_packer(path: str | Path) -> str | None:
     return None
 
 
-def _decoded(block: bytes, path: str | Path, n_before: int) -> list[str]:
-    r"""The lines of a block of bytes, the last one without its `\n`."""
+def _decoded(block: bytes, path: str | Path, n_before: int, *, is_ascii: bool) -> list[str]:
+    r"""The lines of a block of bytes, the last one without its `\n`.
+
+    Args:
+        block: the bytes.
+        path: their file.
+        n_before: number of lines before them.
+        is_ascii: all characters of these lines are ASCII.
+
+    Raises:
+        DataError: the block is not UTF-8.
+    """
     try:
         text = block.decode("utf-8")
     except UnicodeDecodeError as error:
         number = n_before + block.count(b"\n", 0, error.start) + 1
         byte = error.start - block.rfind(b"\n", 0, error.start)
+        remedy = (
+            f"Convert the file: {_conversion('ENCODING', path)}, where ENCODING is what it was "
+            "saved in, such as cp1252, gb18030 or shift_jis."
+        )
+        if not (is_ascii and block[: error.start].isascii()):
+            others = _piped("grep -naxv '.*'", path)
+            remedy = (
+                "What stands before it is UTF-8, and would be damaged if the whole file were "
+                f"converted. Convert or correct only the lines that this lists: {others}"
+            )
         raise DataError(
             f"{shown_name(path)} line {number}: must be UTF-8, but byte {byte} of the line is "
-            f"0x{block[error.start]:02X}. Convert the file: {_conversion('ENCODING', path)}, where "
-            "ENCODING is what it was saved in, such as cp1252, gb18030 or shift_jis."
+            f"0x{block[error.start]:02X}. {remedy}"
         ) from error
     if n_before == 0:
         text = text.removeprefix("\ufeff")
@@ -375,7 +396,11 @@ def _wide_encoding(head: bytes) -> str:
 
 def _conversion(encoding: str, path: str | Path) -> str:
     """The command that converts a file from an encoding."""
-    command = f"iconv -f {encoding} -t utf-8"
+    return _piped(f"iconv -f {encoding} -t utf-8", path)
+
+
+def _piped(command: str, path: str | Path) -> str:
+    """A command that reads a file, which is unpacked first if necessary."""
     unpack = _UNPACK.get(Path(path).suffix.lower())
     if str(path) == STDIN:
         return command

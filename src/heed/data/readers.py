@@ -137,11 +137,17 @@ def read_parallel(
             tgt_lengths.append(len(tgt))
         if src is not None and tgt is not None:
             yield Pair(src, tgt, number, origin, source_lang, target_lang)
-    if len(src_lengths) != len(tgt_lengths):
+    counts = len(src_lengths), len(tgt_lengths)
+    if counts[0] != counts[1]:
+        if 0 in counts:
+            empty, other = (src_path, tgt_path) if counts[0] == 0 else (tgt_path, src_path)
+            raise DataError(
+                f"{empty} has no lines, but {other} has {max(counts)}: they must have equally many."
+            )
         line = _parting_line(np.asarray(src_lengths), np.asarray(tgt_lengths))
         raise DataError(
-            f"{src_path} and {tgt_path} must have equally many lines, but have {len(src_lengths)} "
-            f"and {len(tgt_lengths)}. Judging by line lengths, they diverge near line {line}: "
+            f"{src_path} and {tgt_path} must have equally many lines, but have {counts[0]} "
+            f"and {counts[1]}. Judging by line lengths, they diverge near line {line}: "
             "look there for an extra or missing line."
         )
 
