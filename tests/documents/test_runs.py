@@ -321,3 +321,12 @@ def test_malformed_parts_and_noncharacters_are_refused() -> None:
         split_runs("<w:p></b>", "w")
     with pytest.raises(DataError, match=r"has U\+FDD0 or U\+FDD1, which are not characters"):
         split_runs("<w:p>\ufdd0</w:p>", "w")
+
+
+@pytest.mark.parametrize(
+    "run", [f'<w:r a="{" " * 200_000}">', f"<w:r><w:rPr>{' ' * 200_000}</w:rPr>"]
+)
+def test_hostile_blanks_take_one_pass(run: str) -> None:
+    text = f"<w:document><w:p>{run}<w:t>a dog</w:t></w:r></w:p></w:document>"
+    assembly = split_runs(text, "w")
+    assert assembly.join(unchanged(assembly.segments)) == text

@@ -26,15 +26,16 @@ def split_resx(text: str, on_read: OnRead = ignore) -> Assembly:
     partner = matched(text, tokens, is_xml=True)
     require_root(text, tokens, "root")
     assembly = Assembly(text, on_read=on_read)
-    end = 0
+    end = after = 0
     for number, token in enumerate(tokens):
-        if token.kind != "open":
+        if token.kind != "open" or number < after:
             continue
         if token.name == "data" and _is_string(token):
             end = partner[number]
         elif token.name == "value" and number < end:
-            inside = tokens[number + 1 : partner[number]]
-            start, behind = token.start + len(token.raw), tokens[partner[number]].start
+            after = partner[number]
+            inside = tokens[number + 1 : after]
+            start, behind = token.start + len(token.raw), tokens[after].start
             if all(each.kind == "text" for each in inside):
                 value, raw = "".join(each.text for each in inside), text[start:behind]
                 message = Message.of(value, format_of("csharp"), escape_xml, raw)

@@ -33,9 +33,9 @@ _END_RUN = ("close", "r")
 # Differences that do not change the look: editing sessions, languages, marks of the spell checker,
 # and indents.
 _INVISIBLE = re.compile(
-    r'\s+(?:w:rsid\w*|lang|altLang|dirty|err|noProof|smtClean)="[^"]*"'
+    r'(?<!\s)\s++(?:w:rsid\w*|lang|altLang|dirty|err|noProof|smtClean)="[^"]*"'
     r"|<w:(?:lang|noProof)\b[^<>]*/>"
-    r"|(?<=>)\s+(?=<)"
+    r"|(?<=>)\s++(?=<)"
 )
 _MOVED = frozenset(
     (

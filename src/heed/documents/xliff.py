@@ -130,7 +130,7 @@ def _language(token: Token) -> str:
 
 def _units(found: Structure, target_lang: str) -> Iterator[_Unit]:
     """The units and segments that may be translated, with what stands directly in them."""
-    number = 0
+    number = n_open = 0
     parents: list[_Unit | None] = []
     states = [_State()]
     data: dict[str, str] = {}
@@ -147,12 +147,15 @@ def _units(found: Structure, target_lang: str) -> Iterator[_Unit]:
                     data = {}
                 states.append(state := states[-1].inside(token.raw))
                 _note(parents, name, number, end, state)
-                is_unit = name in UNITS and not state.is_forbidden
+                # One within another would be read once for each of them.
+                is_unit = name in UNITS and not state.is_forbidden and not n_open
+                n_open += is_unit
                 unit = _Unit(number, {}, state.keeps_breaks, data) if is_unit else None
                 parents.append(unit)
         elif token.kind == "close":
             states.pop()
             if (ended := parents.pop()) is not None:
+                n_open -= 1
                 yield ended
         elif token.kind == "empty":
             _note(parents, name, number, number, states[-1])
