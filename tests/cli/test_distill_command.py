@@ -168,7 +168,7 @@ def _ctrl_c(*_: object) -> None:
         (["MODEL", "--out=OUT", "--dev-src=x"], 2, "--dev-src and --dev-tgt go together"),
         (["MODEL", "--out=OUT", "--preset=huge"], 2, "'huge' is not one of"),
         (["MODEL", "--out=OUT", "--src=TEXT", "--max-steps=0"], 2, "--max-steps must be a whole"),
-        (["MODEL", "--out=OUT", "--src=TEXT", "--time=1s"], 1, "--time of 1s is too short"),
+        (["MODEL", "--out=OUT", "--src=TEXT", "--time=1s"], 1, "--time of 1s is too short for a"),
         (["MODEL", "--out=OUT", "training.lerning_rate=1"], 1, "did you mean"),
         (["MODEL", "--out=OUT", "--src=TEXT", "model.d_model=33"], 1, "must divide model.d_model"),
         (

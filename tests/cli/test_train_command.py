@@ -573,6 +573,14 @@ def test_what_cannot_be_a_language_is_refused_before_a_file_is_opened(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("name", ["German", "german"])
+def test_the_name_of_a_language_is_refused_with_its_code(name: str) -> None:
+    with pytest.raises(UsageError, match=f"^--target-lang .* for {name}, give --target-lang de.$"):
+        corpus_from(CorpusFlags(source_lang="en", target_lang=name), ["c.tsv"])
+    for code in ("DE", "de_AT", "tlh", "x"):
+        corpus_from(CorpusFlags(source_lang="en", target_lang=code), ["c.tsv"])
+
+
 def test_text_in_one_language_has_that_of_its_side_and_asks_for_both_directions(
     call: Callable[..., Any],
 ) -> None:

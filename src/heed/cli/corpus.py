@@ -82,7 +82,7 @@ def corpus_from(
 
     Raises:
         UsageError: one side of a pair of files is missing, standard input is given as one side or
-            twice, or there is nothing to learn from.
+            twice, there is nothing to learn from, or a language is given by its name.
         ConfigError: a language code is invalid.
     """
     from heed.data.corpus import Corpus
@@ -100,8 +100,10 @@ def corpus_from(
         "source_lang": texts.source_lang or "",
         "target_lang": texts.target_lang or "",
     }
-    for code in filter(None, languages.values()):
-        require_language(code)
+    for name, code in languages.items():
+        if code:
+            require_language(code)
+            _require_code(f"--{name.replace('_', '-')}", code)
     if files.count("-") > 1:
         raise UsageError("Standard input (-) can be read once, but is given twice.")
     train_parts = _parallel_parts(texts, "", texts.src, texts.tgt)
@@ -135,6 +137,15 @@ def corpus_from(
         test=_with_columns(test, columns),
         mono=tuple(Mono(file=path, language=getattr(train_parts[0], side)) for side, path in mono),
     )
+
+
+def _require_code(flag: str, language: str) -> None:
+    """Refuse the name of a language: rules for the language, and clients, know it by its code."""
+    from heed.text.languages import named_language
+
+    known = named_language(language)
+    if known and re.split("[-_]", language)[0].lower() != known:
+        raise UsageError(f"{flag} must be a code: for {language}, give {flag} {known}.")
 
 
 def _columns(asked: str | None, parts: tuple["ParallelFiles", ...]) -> tuple[str, ...]:

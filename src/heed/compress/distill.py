@@ -129,6 +129,8 @@ def training_seconds(
     if time_s is None:
         return None
     left_s: float = time_s - spent_s - scores.get("seconds", 0.0) - ROUNDING_S
+    if left_s < 1 and not spent_s:
+        raise ConfigError(f"--time of {time_s:.0f}s is too short for a student. Give more.")
     if left_s < 1:
         raise ConfigError(
             f"--time of {time_s:.0f}s is too short: the teacher took {spent_s:.0f}s of it. Give "
