@@ -166,13 +166,17 @@ def test_a_run_learns_from_the_real_pairs_and_from_those_that_are_not_doubtful(
 ) -> None:
     monkeypatch.setattr(choose, "FEW_PAIRS", (1, 99))
     out = tmp_path / "run"
-    assert train(out).is_finished
+    events: list[Any] = []
+    assert train(out, report=events.append).is_finished
     folder = out / TEACHERS
     real = list(
         zip(lines(folder / "train.de-xx.src"), lines(folder / "train.de-xx.tgt"), strict=True)
     )
     short = [(src, tgt) for src, tgt in real if len(src.split()) <= 3]
     assert 10 < len(short) < len(real)
+    notes = [event["text"] for event in events if event["kind"] == "note"]
+    n_done = f"translated {len(real)} of {len(real)} sentences; {len(short)} are not doubtful"
+    assert f"teacher 1 of 2 has {n_done}" in notes
     forward = [(src, doubled(src)) for src, _ in short]
     backward = [(doubled(tgt), tgt) for _, tgt in short]
     for role, made in (("made-1", forward), ("made-2", backward)):

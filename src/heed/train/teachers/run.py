@@ -405,9 +405,11 @@ class _Teachers:
             portions.add(texts, before_s + time.monotonic() - started_at)
             self._keep_time()
         self._write(teacher.role, _made(teacher, data, map(int, numbers), portions.results()))
+        n_kept = sum(map(bool, portions.results()))
         portions.remove()
         n_done = f"{portions.n_done:,} of {amount(len(numbers), 'sentence')}"
-        self.report({"kind": "note", "text": f"{self._named(teacher)} has translated {n_done}"})
+        text = f"{self._named(teacher)} has translated {n_done}; {n_kept:,} are not doubtful"
+        self.report({"kind": "note", "text": text})
         return True
 
     def _portions(self, teacher: Teacher) -> Portions:
