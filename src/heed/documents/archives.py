@@ -77,9 +77,12 @@ def _split_odf(text: str) -> Content:
     )
 
 
-def _split_office(text: str) -> Content:
-    prefix = _PREFIX.search(text)
-    return split_runs(text, "w" if prefix and prefix[1] == "w" else "a")
+def _office(archive: zipfile.ZipFile, on_read: OnRead) -> Callable[[str], Content]:
+    def split(text: str) -> Content:
+        prefix = _PREFIX.search(text)
+        return split_runs(text, "w" if prefix and prefix[1] == "w" else "a", on_read)
+
+    return split
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ class ArchiveFormat:
 
 def _workbook(workbook: zipfile.ZipFile, on_read: OnRead) -> Callable[[str], Content]:
     kept = names_of_columns(workbook, on_read)
-    return lambda text: split_workbook_part(text, kept)
+    return lambda text: split_workbook_part(text, kept, on_read)
 
 
 def _always(
@@ -116,13 +119,13 @@ ARCHIVE_FORMATS: dict[str, ArchiveFormat] = {
             r"word/(?:(?:document|header|footer|footnotes|endnotes|comments)\d*"
             r"|diagrams/(?:data|drawing)\d+)\.xml"
         ),
-        _always(_split_office),
+        _office,
     ),
     "pptx": ArchiveFormat(
         re.compile(
             r"ppt/(?:slides/slide|notesSlides/notesSlide|diagrams/data|diagrams/drawing)\d+\.xml"
         ),
-        _always(_split_office),
+        _office,
     ),
     "xlsx": ArchiveFormat(PARTS, _workbook, has_text),
     # Headers and footers of pages are among the styles.

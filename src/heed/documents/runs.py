@@ -18,7 +18,7 @@ from heed.documents.flow import flow
 from heed.documents.markup import Markup
 from heed.documents.markup import escape as escape_markup
 from heed.documents.passages import sentences
-from heed.documents.segment import Segment
+from heed.documents.segment import REPEATED_AN_ELEMENT, OnRead, Segment, ignore
 from heed.documents.structure import Rules, structure
 from heed.documents.tags import NO_XML_CHARACTER, Token, read_tokens
 from heed.errors import DataError
@@ -54,16 +54,24 @@ _RULES = Rules(is_xml=False)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run that holds only text, between the tags that begin and end it."""
+    """A run that holds only text, between the tags that begin and end it.
+
+    Attributes:
+        opening: the tags that begin it.
+        texts: its text.
+        closing: the tags that end it.
+        format: the tags that decide how the text looks.
+    """
 
     opening: str
     texts: list[Token]
     closing: str
+    format: str
 
-    @property
-    def format(self) -> str:
-        """The tags that decide how the text looks."""
-        return _INVISIBLE.sub("", self.opening)
+    @classmethod
+    def of(cls, opening: str, texts: list[Token], closing: str) -> "Run":
+        """A run between these tags."""
+        return cls(opening, texts, closing, _INVISIBLE.sub("", opening))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +102,13 @@ class _Line:
         return f"{self.before}{runs}{self.after}"
 
 
-def split_runs(text: str, prefix: str) -> Assembly:
+def split_runs(text: str, prefix: str, on_read: OnRead = ignore) -> Assembly:
     """Split the texts of a part of a document.
 
     Args:
         text: the part's XML.
         prefix: prefix of its XML names: `w` in word processing, `a` in slides.
+        on_read: called for what is repeated; may stop this.
 
     Raises:
         DataError: the XML is malformed, or holds U+FDD0 or U+FDD1.
@@ -107,7 +116,7 @@ def split_runs(text: str, prefix: str) -> Assembly:
     require_no_marks(text)
     tokens = read_tokens(text, is_xml=True)
     structure(text, tokens, replace(_RULES, is_xml=True))
-    return _Parts(text, _with_indents(tokens, f"{prefix}:t"), prefix).assembly
+    return _Parts(text, _with_indents(tokens, f"{prefix}:t"), prefix, on_read).assembly
 
 
 def require_no_marks(text: str) -> None:
@@ -144,10 +153,12 @@ class _Parts:
     run becomes several runs of the same format.
     """
 
-    def __init__(self, text: str, tokens: list[Token], prefix: str) -> None:
+    def __init__(self, text: str, tokens: list[Token], prefix: str, on_read: OnRead) -> None:
         self.assembly = Assembly()
+        self._on_read = on_read
         self._text, self._tokens, self._prefix = text, tokens, prefix
         self._line: list[Run | Token] = []
+        self._latest: Run | None = None  # texts of one run share its tags, which may be long
         self._start: int | None = None  # start of the line
         self._before = ""  # XML that closes the run in which the line begins
         self._heads: list[str] = []  # of the open runs; they nest, as a drawing in a run has runs
@@ -257,6 +268,7 @@ class _Parts:
 
     def _add_text(self, number: int) -> int:
         token, after = self._tokens[number], _behind(self._tokens, number)
+        self._on_read(0, len(self._heads[-1]) // REPEATED_AN_ELEMENT)
         if self._start is None:
             self._begin_line(token.start)
             self._before = f"</{self._prefix}:r>"
@@ -266,7 +278,10 @@ class _Parts:
         texts = self._tokens[number + 1 : after - 1]
         if self._name(token) == _HYPHEN:
             texts = [Token("text", "\u2011", token.start, text="\u2011")]
-        self._line.append(Run(self._heads[-1] + opening, texts, closing))
+        opening = self._heads[-1] + opening
+        if self._latest is None or self._latest.opening != opening:
+            self._latest = Run.of(opening, [], closing)
+        self._line.append(replace(self._latest, texts=texts))
         return after
 
     def _begin_line(self, start: int) -> None:
@@ -280,7 +295,7 @@ class _Parts:
             line = _merged(self._line)
             if any(isinstance(item, Run) for item in line):
                 after = self._heads[-1] if self._is_inside else ""
-                self.assembly.add(line_of(line, raw, self._before, after))
+                self.assembly.add(line_of(line, raw, self._before, after, on_read=self._on_read))
             else:
                 self.assembly.keep(raw)
             self.assembly.keep(whole[len(raw) :])
@@ -297,7 +312,14 @@ def _behind(tokens: list[Token], number: int) -> int:
             return number
 
 
-def line_of(items: Sequence[Run | Token], raw: str, before: str = "", after: str = "") -> Original:
+def line_of(
+    items: Sequence[Run | Token],
+    raw: str,
+    before: str = "",
+    after: str = "",
+    *,
+    on_read: OnRead = ignore,
+) -> Original:
     """Runs, one of them at least, and tokens between them as a line.
 
     Args:
@@ -305,6 +327,7 @@ def line_of(items: Sequence[Run | Token], raw: str, before: str = "", after: str
         raw: the original XML, which may begin and end inside a run.
         before: as in `_Line`.
         after: as in `_Line`.
+        on_read: called for what is repeated; may stop this.
     """
     lengths: Counter[str] = Counter()
     for item in items:
@@ -312,6 +335,7 @@ def line_of(items: Sequence[Run | Token], raw: str, before: str = "", after: str
             lengths[item.format] += 1 + sum(len(token.text) for token in item.texts)
     plain_format = lengths.most_common(1)[0][0]
     plain = next(i for i in items if isinstance(i, Run) and i.format == plain_format)
+    on_read(0, len(items) * len(plain.opening) // REPEATED_AN_ELEMENT)
     tokens: list[Token] = []
     for item in items:
         if isinstance(item, Run):

@@ -24,6 +24,10 @@ SIGNS_AN_ELEMENT = 3
 """Tags, entities, fields, escapes and lines of a file count a third of an element, because each
 takes a third of the time at most: 25 µs, and 400 bytes."""
 
+REPEATED_AN_ELEMENT = 1000
+"""So many characters of the beginning of a run count as an element for each text that it is written
+with: a run of many texts may become many runs."""
+
 
 def ignore(n_chars: int, n_elements: int) -> None:
     """An `OnRead` that lets a file have any size."""

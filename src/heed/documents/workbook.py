@@ -19,7 +19,7 @@ from heed.documents.attributes import attribute
 from heed.documents.markup import escape_xml
 from heed.documents.passages import Passage, split_passage
 from heed.documents.runs import Run, line_of, require_no_marks, split_runs
-from heed.documents.segment import OnRead, Segment
+from heed.documents.segment import REPEATED_AN_ELEMENT, OnRead, Segment, ignore
 from heed.documents.structure import matched
 from heed.documents.tags import Token, local_name, parts_of_text, read_tokens, root_of
 from heed.translate.result import Translation
@@ -56,12 +56,15 @@ def names_of_columns(workbook: zipfile.ZipFile, on_read: OnRead) -> frozenset[st
     return frozenset(_unescaped(unescape(name)) for name in names)
 
 
-def split_workbook_part(text: str, kept: frozenset[str] = frozenset()) -> Assembly:
+def split_workbook_part(
+    text: str, kept: frozenset[str] = frozenset(), on_read: OnRead = ignore
+) -> Assembly:
     """Split the texts of a part.
 
     Args:
         text: the part's XML.
         kept: texts that are not translated.
+        on_read: called for what is repeated; may stop this.
 
     Raises:
         DataError: the XML is malformed, or holds U+FDD0 or U+FDD1.
@@ -70,7 +73,7 @@ def split_workbook_part(text: str, kept: frozenset[str] = frozenset()) -> Assemb
     tokens = read_tokens(text, is_xml=True)
     root = root_of(tokens)
     if root and local_name(root) == "wsDr":
-        return split_runs(text, "a")
+        return split_runs(text, "a", on_read)
     partner = matched(text, tokens, is_xml=True)
     assembly = Assembly(text)
     is_formula = False
@@ -83,7 +86,7 @@ def split_workbook_part(text: str, kept: frozenset[str] = frozenset()) -> Assemb
             continue
         if name in _STRINGS or (name == "v" and is_formula):
             end = partner[number]
-            content, words = _read_string(text, tokens, partner, number)
+            content, words = _read_string(text, tokens, partner, number, on_read)
             # Mentions give the positions of names in the text.
             following = [local_name(each) for each in tokens[end + 1 : end + 2]]
             if words not in kept and following != ["mentions"]:
@@ -107,7 +110,11 @@ class _Plain:
 
 
 def _read_string(
-    source: str, tokens: Sequence[Token], partner: Mapping[int, int], start: int
+    source: str,
+    tokens: Sequence[Token],
+    partner: Mapping[int, int],
+    start: int,
+    on_read: OnRead,
 ) -> tuple[Original, str]:
     """The content of an element with text, or with elements that hold text; and the text."""
     end = partner[start]
@@ -116,13 +123,17 @@ def _read_string(
     if all(token.kind == "text" for token in inside):
         text = _add_text(parts, inside)
     else:
-        text = _add_elements(parts, tokens, partner, start)
+        text = _add_elements(parts, tokens, partner, start, on_read)
     raw = source[tokens[start].start + len(tokens[start].raw) : tokens[end].start]
     return Original(parts, raw), _unescaped(text)
 
 
 def _add_elements(
-    parts: Assembly, tokens: Sequence[Token], partner: Mapping[int, int], start: int
+    parts: Assembly,
+    tokens: Sequence[Token],
+    partner: Mapping[int, int],
+    start: int,
+    on_read: OnRead,
 ) -> str:
     """Append the elements of a string, its runs as one line, and return their text."""
     text = ""
@@ -137,7 +148,7 @@ def _add_elements(
         if name == "r" and len(element) > 1:
             run = _run(element)
             text += "".join(token.text for token in run.texts)
-            line += _lines(run)
+            line += _lines(run, on_read)
             raw_line += raw
         elif name == "t" and len(element) > 1:
             parts.keep(element[0].raw)
@@ -147,7 +158,7 @@ def _add_elements(
             parts.keep(raw)
         number = after
     if any(isinstance(item, Run) for item in line):
-        parts.add(line_of(line, raw_line))
+        parts.add(line_of(line, raw_line, on_read=on_read))
     else:
         parts.keep(raw_line)
     return text
@@ -161,16 +172,17 @@ def _run(element: Sequence[Token]) -> Run:
     head = "".join(token.raw for token in element[:holder])
     tag = f"{run.name[:-1]}t"  # with the prefix of the run
     texts = [*element[holder + 1 : -2]] if element[holder].kind == "open" else []
-    return Run(f'{head}<{tag} xml:space="preserve">', texts, f"</{tag}></{run.name}>")
+    return Run.of(f'{head}<{tag} xml:space="preserve">', texts, f"</{tag}></{run.name}>")
 
 
-def _lines(run: Run) -> Iterator[Run | Token]:
+def _lines(run: Run, on_read: OnRead) -> Iterator[Run | Token]:
     """The lines of a run, and runs of their own between them that hold only what parts them."""
     texts: list[Token] = []
     for token in run.texts:
         is_plain = token.kind == "text" and token.raw == token.text
         for part, match in parts_of_text(token, _BREAK) if is_plain else [(token, None)]:
             if match or part.text in ("\n", "\r"):
+                on_read(0, len(run.opening) // REPEATED_AN_ELEMENT)
                 if texts:
                     yield replace(run, texts=texts)
                 yield Token("declaration", f"{run.opening}{part.raw}{run.closing}", part.start)

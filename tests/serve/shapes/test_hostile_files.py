@@ -82,12 +82,35 @@ def test_a_file_of_very_many_elements_is_refused(
 def test_a_document_of_very_many_tags_is_refused_before_they_are_read(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("word/document.xml", f"<w:document>{'<w:p/>' * 70}</w:document>")
-    assert upload(client, "a.docx", file.getvalue()).status_code == 200
+    file = packed("word/document.xml", f"<w:document>{'<w:p/>' * 70}</w:document>")
+    assert upload(client, "a.docx", file).status_code == 200
     monkeypatch.setattr(translated_file, "MOST_ELEMENTS", 20)
     monkeypatch.setattr(runs, "read_tokens", lambda *_, **__: pytest.fail("tags were read"))
-    answer = upload(client, "a.docx", file.getvalue())
+    answer = upload(client, "a.docx", file)
     assert answer.status_code == 413
     assert "3 tags, fields or lines count as one" in answer.json()["error"]
+
+
+BLANKS, LINES = " " * 300_000, "1\n" * 999
+REPEATING = {
+    "docx": ("word/document.xml", f"<w:r a='{BLANKS}'>{'<w:t>a</w:t><w:tab/>' * 999}</w:r>"),
+    "pptx": ("ppt/slides/slide1.xml", f"<a:r a='{BLANKS}'>{'<a:t>a</a:t>' * 999}</a:r>"),
+    "xlsx": ("xl/sharedStrings.xml", f"<si><r><rPr a='{BLANKS}'/><t>{LINES}</t></r></si>"),
+}
+
+
+@pytest.mark.parametrize("ending", REPEATING)
+def test_a_long_format_is_not_repeated_for_very_many_texts(client: TestClient, ending: str) -> None:
+    """Each text may become a run of its own: 1 kB packed could become gigabytes."""
+    name, content = REPEATING[ending]
+    answer = upload(client, f"a.{ending}", packed(name, f"<root>{content}</root>"))
+    assert answer.status_code == 413
+    assert "more than 200000 marks, links, cells" in answer.json()["error"]
+
+
+def packed(name: str, content: str) -> bytes:
+    """An archive of one part."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(name, content)
+    return file.getvalue()
