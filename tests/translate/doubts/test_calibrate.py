@@ -1,5 +1,6 @@
 """What is learned from pairs of a toy language finds what is wrong in others of it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from heed.translate.doubts.faults import cut_stretch, in_no_language
 from heed.translate.doubts.features import AT_ONCE, NAMES, measure
 from heed.translate.doubts.judge import Judge, is_doubtful
 from heed.translate.doubts.words import Coverage, Words, counted
+from heed.translate.result import Translation
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +116,22 @@ def test_the_same_pairs_teach_the_same(words: Vocab, judgment: Judgment, tmp_pat
     held_out = pairs(300, seed=3)
     again = calibrate(sources(words), held_out, counted(store(tmp_path, words), words, words))
     assert again.to_files() == judgment.to_files()
+
+
+def test_only_development_sources_and_parts_of_them_are_translated(
+    words: Vocab, tmp_path: Path
+) -> None:
+    """Text in no language becomes long translations, and nobody compares with them."""
+    plain, translated_texts = sources(words), set[str]()
+
+    def translate(texts: Sequence[str], places: Sequence[int]) -> list[Translation]:
+        translated_texts.update(texts)
+        return plain.translate(texts, places)
+
+    training = counted(store(tmp_path, words), words, words)
+    found = calibrate(replace(plain, translate=translate), pairs(300, seed=3), training)
+    assert "source_language" in found.fits
+    assert {word for text in translated_texts for word in text.split()} <= set(ENGLISH)
 
 
 def test_numbers_of_a_pair_do_not_depend_on_others(words: Vocab, judgment: Judgment) -> None:

@@ -183,10 +183,15 @@ def _fits(
     right = {place: (pairs[place][0], own[place].text) for place in places}
     every, text, source = (places_of(names) for names in (NAMES, TEXT, SOURCE))
 
-    def measured(made: Made) -> _Rows:
-        """Given pairs, compared with the model's translations of their sources."""
+    def measured(made: Made, *, translates: bool = True) -> _Rows:
+        """Given pairs, compared with the model's translations of their sources.
+
+        Args:
+            made: the pairs.
+            translates: if not, the features that compare mean nothing where a source was changed.
+        """
         origins = [place for place, _, _ in made]
-        changed = [(src, place) for place, src, _ in made if src != pairs[place][0]]
+        changed = [(src, place) for place, src, _ in made if translates and src != pairs[place][0]]
         found = model.translate([src for src, _ in changed], [place for _, place in changed])
         others = dict(zip(changed, found, strict=True))
         beside = [others.get((src, place), own[place]) for place, src, _ in made]
@@ -200,10 +205,13 @@ def _fits(
     for kind, made in _faults(pairs, right).items():
         if len(made) < LEAST_PAIRS // 4:
             continue
-        bad, most, has_knots = measured(made), FALSE_ALARMS[kind], kind in BENT
+        most, has_knots = FALSE_ALARMS[kind], kind in BENT
         if kind == "source_language":
+            # Only the source counts. Translations of text in no language are long, and so slow.
+            bad = measured(made, translates=False)
             fits[kind] = _fitted([by_people], bad, source, most)
             continue
+        bad = measured(made)
         fits[f"{kind}.given"] = _fitted([by_people, again], bad, every, most, has_knots=has_knots)
         # If a model is wrong less often than alarms are false, most alarms are about right answers.
         if 1 - is_right.mean() > most:
