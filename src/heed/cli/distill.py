@@ -267,6 +267,7 @@ def _lesson(
         if lesson := recall(out, wanted):  # another process completed it in the meantime
             return lesson, False
         begin(out, wanted)
+        progress.begin()
         stop.only_note()
         lesson = teach(
             translator,
@@ -321,7 +322,7 @@ def _summary(lesson: "Lesson") -> str:
 
 
 class _Progress:
-    """Show the progress of translating on one live line."""
+    """Show the progress of translating on one live line; without a terminal, every ten seconds."""
 
     def __init__(self, session: Session) -> None:
         from heed.cli.progress import Display
@@ -331,13 +332,19 @@ class _Progress:
     def __call__(self, event: dict[str, Any]) -> None:
         from heed.train.step.events import duration
 
-        if not self.display:
-            return
-        whole = f" of {event['of']:,}" if event["of"] else ""
         left = event["left_s"]
         most = "" if math.isinf(left) else f", {duration(max(0.0, left))} left at most"
-        self.display.live.text = f"the teacher translates: {event['done']:,}{whole}{most}"
-        self.display(event)
+        self._show(event["done"], event["of"], f"sentences{most}")
+
+    def begin(self) -> None:
+        """Show that the first portion is being translated."""
+        self._show(0, None, "")
+
+    def _show(self, done: int, of: int | None, unit: str) -> None:
+        from heed.data.progress import phase
+
+        if self.display:
+            phase(self.display, "the teacher translates", done=done, of=of, unit=unit)
 
     def say(self, message: str) -> None:
         """Print a line, above the live one."""
