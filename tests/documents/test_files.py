@@ -1,5 +1,7 @@
 """Files by the ending of their names."""
 
+from contextlib import suppress
+
 import pytest
 from tests.documents.fakes import shouted, unchanged
 
@@ -110,3 +112,41 @@ def test_another_number_of_translations_is_refused() -> None:
         document = open_document("a" + ending, sample.encode())
         with pytest.raises(UsageError, match="one translation for each segment"):
             document.join([*unchanged(document.segments), Translation(text="")])
+
+
+def nested(before: str, after: str, n: int) -> str:
+    return f"{before * n}a{after * n}"
+
+
+UNIT = "<xliff><trans-unit><source>a</source>{}</trans-unit></xliff>"
+DATA = nested("<data id='d'>", "</data>", 60_000)
+SEGMENTS = "".join(f"<mrk mtype='seg' mid='{number}'>" for number in range(10_000))
+ENDS = "</mrk>" * 10_000
+HOSTILE = [
+    ("a.strings", "/* a " * 60_000),
+    ("a.strings", "a" * 300_000),
+    ("a.strings", '\\"' * 100_000),
+    ("a.xml", f"<resources><string name='a'>a{' ' * 300_000}b</string></resources>"),
+    ("a.json", f'["a %{"0" * 100_000}"]'),
+    ("a.json", f'["{"{n, plural, other {x}} %s " * 15_000}"]'),
+    ("a.po", f'#, c-format\nmsgid "a %{"0" * 100_000}"\nmsgstr ""\n'),
+    ("a.po", f'#, java-printf-format\nmsgid "a %{"0" * 100_000}"\nmsgstr ""\n'),
+    ("a.po", f'#, python-format\nmsgid "a %(b){"0" * 100_000}"\nmsgstr ""\n'),
+    ("a.ts", f"<TS>{nested('<message><source>', '</source></message>', 80_000)}</TS>"),
+    ("a.xlf", UNIT.format(f"<originalData>{DATA}</originalData>")),
+    (
+        "a.xlf",
+        UNIT.format(
+            f"<seg-source>{SEGMENTS}a{ENDS}</seg-source><target>b{SEGMENTS}{ENDS}</target>"
+        ),
+    ),
+]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(("name", "text"), HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_texts_of_programs_take_one_pass(name: str, text: str) -> None:
+    """Some seconds each; in a quadratic time they took minutes, in calls that stop all threads."""
+    with suppress(DataError):
+        document = open_document(name, text.encode(), "de")
+        assert document.join(unchanged(document.segments))

@@ -24,7 +24,7 @@ _ROOT = re.compile(
 )
 # A line break of the file is a blank. Quotes around a text keep its blanks.
 _SPECIAL = re.compile(
-    r"\\u(?P<code>[0-9a-fA-F]{4})|\\(?P<letter>.)|(?P<quote>\")|(?P<blank>[^\S\n]*+\n\s*+)"
+    r"\\u(?P<code>[0-9a-fA-F]{4})|\\(?P<letter>.)|(?P<quote>\")|(?P<blank>\s{2,}+|\n)"
     rf"|(?P<field>{FIELD.pattern})",
     re.S,
 )
@@ -96,8 +96,8 @@ def _special(match: re.Match[str], token: Token) -> Token:
         return replace(token, kind="other", text="")
     if match["field"]:
         return replace(token, kind="kept", name="field", text="")
-    if match["blank"]:
-        return replace(token, text=" ")
+    if blank := match["blank"]:
+        return replace(token, text=" ") if "\n" in blank else token
     if code := match["code"]:
         character = chr(int(code, 16))
         return replace(token, text=character if character.isprintable() else " ")

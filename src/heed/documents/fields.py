@@ -8,13 +8,14 @@ Source: the GNU gettext manual, section 15.3 (formats by programming language).
 """
 
 import re
+from bisect import bisect
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from heed.text.protection.icu import find_messages
 
 FIELD = re.compile(
-    r"%(?:\([^()\s%]+\)|\d+\$|<\w+>)?(?:-(?=\d)|[+0#'])*(?:\*|\d+)?(?:\.(?:\*|\d+))?"
+    r"%(?:\([^()\s%]+\)|\d+\$|<\w+>)?(?:-(?=\d)|[+0#'])*+(?:\*|\d++)?+(?:\.(?:\*|\d++))?+"
     r"(?:hh|ll|[hlLqjzt])?[diouxXeEfgGcrsaup@]"
     r"|%%|%\d+|\$\{[^{}\s]*\}|\{\{[^{}]*\}\}|\{[^{}\s]*\}|\{\w+(?:,\s*[\w.:#/\-]+){1,4}\}"
 )
@@ -24,9 +25,10 @@ FIELD = re.compile(
 _MARK = re.compile("\ufdd0([0-9]+)\ufdd1")
 _ICU = re.compile(r"\{[^{},]+,\s*(?:plural|select)")
 _BRACES = r"\{\{|\}\}|\{(?:[^{}]|\{[^{}]*\})*\}"
-_WIDTH = r"(?:\*(?:\d+\$)?|\d+)?(?:\.(?:\*(?:\d+\$)?|\d+)?)?"
+# Zeros are flags and digits: both are possessive, because a search would try every border.
+_WIDTH = r"(?:\*(?:\d++\$)?|\d++)?+(?:\.(?:\*(?:\d++\$)?|\d++)?+)?+"
 _C = (
-    rf"%(?:\d+\$)?[-+ #0'I]*{_WIDTH}(?:hh|ll|I64|I32|[hlLqjzt])?"
+    rf"%(?:\d+\$)?[-+ #0'I]*+{_WIDTH}(?:hh|ll|I64|I32|[hlLqjzt])?"
     r"(?:[diouxXeEfFgGaAcCsSpnm%@]|<PRI\w+>)"
 )
 _GCC = r"%(?:\d+\$)?[-+#q\d.*lwzt]*[A-Za-z<>'{}%]"
@@ -89,13 +91,13 @@ _FORMATS = {
     "awk": _NUMBERED,
     "tcl": _NUMBERED,
     "java-printf": _format(
-        r"%(?:\d+\$|<)?[-#+ 0,(]*\d*(?:\.\d+)?(?:[tT][A-Za-z]|[A-Za-z%])",
+        r"%(?:\d+\$|<)?[-#+ 0,(]*+\d*+(?:\.\d++)?(?:[tT][A-Za-z]|[A-Za-z%])",
         r"%(?![%n]\Z|<|\d+\$)",
         _with_dollar,
     ),
     "java": _format(rf"'[{{}}][^']*'|{_BRACES}", _NEVER, quotes_twice=True),
     "csharp": _format(_BRACES, _NEVER),
-    "python": _format(r"%\([^()]*\)[-+ #0]*" + _WIDTH + r"[hlL]?[A-Za-z]"),
+    "python": _format(r"%\([^()]*\)[-+ #0]*+" + _WIDTH + r"[hlL]?[A-Za-z]"),
     "python-brace": _format(_BRACES, r"\{[:!}]", _in_braces),
     "rust": _format(_BRACES, r"\{[:}]", _in_braces),
     "qt": _PLACES,
@@ -156,7 +158,7 @@ class Masked:
         """Numbers for the fields that are filled by their places; empty if they cannot have any."""
         numbered, is_in_turn = self.format.numbered, self.format.in_turn.match
         places = [n for n, field in enumerate(self.fields) if is_in_turn(field)]
-        others = [field for n, field in enumerate(self.fields) if n not in places]
+        others = [field for field in self.fields if not is_in_turn(field)]
         # A width or precision given as `*` or `{}` is filled in turn, too.
         is_simple = not any("*" in field or "{" in field[1:] for field in self.fields)
         if numbered is None or not is_simple or any(re.match(r"%\d+\$|\{\d", f) for f in others):
@@ -171,11 +173,13 @@ MARK = _MARK
 def mask(text: str, format: Format) -> Masked:
     """Replace the fields of a text by marks; those inside ICU messages stay."""
     messages = list(find_messages(text)) if _ICU.search(text) else []
+    starts = [one.start for one in messages]
     fields: list[str] = []
     parts: list[str] = []
     start = 0
     for match in format.field.finditer(text):
-        is_within = any(one.start <= match.start() < one.end for one in messages)
+        before = bisect(starts, match.start())
+        is_within = before > 0 and match.start() < messages[before - 1].end
         if is_within or "\ufdd0" in text:
             continue
         parts += (text[start : match.start()], f"\ufdd0{len(fields)}\ufdd1")

@@ -28,8 +28,8 @@ _PROPERTY = re.compile(
 _ESCAPE = re.compile(rf"{_CONTINUED}|\\u([0-9a-fA-F]{{4}})|\\(.)", re.S)
 _PATTERN = re.compile(r"\{\d")
 _PAIR = re.compile(
-    r"/\*.*?\*/|//[^\n]*+"
-    r"|(?:\"(?:[^\"\\]|\\.)*+\"|[\w.-]++)\s*+=\s*+(?P<value>\"(?:[^\"\\]|\\.)*+\")\s*+;",
+    r"/\*.*?(?:\*/|\Z)|//[^\n]*+"
+    r"|(?:(?<!\\)\"(?:[^\"\\]|\\.)*+\"|(?<![\w.-])[\w.-]++)\s*+=\s*+(?P<value>\"(?:[^\"\\]|\\.)*+\")\s*+;",
     re.S,
 )
 _APPLE_ESCAPE = re.compile(r"\\[uU]([0-9a-fA-F]{4})|\\(.)", re.S)

@@ -33,10 +33,14 @@ def split_ts(text: str, target_lang: str = "", on_read: OnRead = ignore) -> Asse
     root = require_root(text, tokens, "TS")
     require_target([attribute(root.raw, "language")], target_lang)
     assembly = Assembly(text, on_read=on_read)
-    source = ""
+    source, behind = "", 0
     for number, token in enumerate(tokens):
-        last = partner.get(number, number) if token.kind in ("open", "empty") else number
-        if token.kind == "open" and token.name == "source":
+        if number < behind or token.kind not in ("open", "empty"):
+            continue
+        last = partner.get(number, number)
+        if token.name in ("source", "translation"):
+            behind = last
+        if token.name == "source":
             inside = tokens[number + 1 : last]
             is_text = all(each.kind == "text" for each in inside)  # no <byte>
             source = "".join(each.text for each in inside) if is_text else ""
@@ -54,7 +58,7 @@ def split_ts(text: str, target_lang: str = "", on_read: OnRead = ignore) -> Asse
 
 def _is_to_fill(element: list[Token]) -> bool:
     """Whether a translation, given its first to its last token, is unfinished and empty."""
-    if element[0].kind == "close" or attribute(element[0].raw, "type") != "unfinished":
+    if attribute(element[0].raw, "type") != "unfinished":
         return False
     return all(
         each.name == "numerusform" or (each.kind == "text" and not each.text.strip())

@@ -10,7 +10,7 @@ https://docs.oasis-open.org/xliff/xliff-core/v2.1/xliff-core-v2.1.html
 """
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from heed.data.xliff import ASIDE, DATA, SEGMENTED, UNITS, UNTRANSLATED, is_forbidden
@@ -164,12 +164,22 @@ def _units(found: Structure, target_lang: str) -> Iterator[_Unit]:
 
 def _data(found: Structure, first: int, last: int) -> dict[str, str]:
     """The text of codes that stands apart from them, by name."""
-    data = {}
+    return {
+        attribute(found.tokens[number].raw, "id"): _text(found, number)
+        for number, _ in _outermost(found, first, last, lambda token: local_name(token) == "data")
+    }
+
+
+def _outermost(
+    found: Structure, first: int, last: int, is_wanted: Callable[[Token], bool]
+) -> Iterator[Place]:
+    """The wanted elements between two tokens, without those in others."""
+    behind = first
     for number in range(first + 1, last):
         token = found.tokens[number]
-        if token.kind == "open" and local_name(token) == "data":
-            data[attribute(token.raw, "id")] = _text(found, number)
-    return data
+        if number > behind and token.kind in ("open", "empty") and is_wanted(token):
+            behind = found.partner.get(number, number)
+            yield number, behind
 
 
 def _text(found: Structure, first: int) -> str:
@@ -210,13 +220,12 @@ def _is_said(token: Token) -> bool:
 
 def _segments(found: Structure, first: int, last: int) -> dict[str, Place]:
     """The segments of a source or target, by name."""
-    return {
-        name: (number, found.partner.get(number, number))
-        for number in range(first + 1, last)
-        if (token := found.tokens[number]).kind in ("open", "empty")
-        and attribute(token.raw, "mtype") == "seg"
-        and (name := attribute(token.raw, "mid"))
-    }
+
+    def is_segment(token: Token) -> bool:
+        return attribute(token.raw, "mtype") == "seg" and attribute(token.raw, "mid") != ""
+
+    places = _outermost(found, first, last, is_segment)
+    return {attribute(found.tokens[place[0]].raw, "mid"): place for place in places}
 
 
 def _open_segments(found: Structure, unit: _Unit) -> list[tuple[Place, Place]]:
