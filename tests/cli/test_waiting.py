@@ -7,8 +7,9 @@ from heed.cli.waiting import Waiting
 
 def work(session: Session) -> None:
     with Waiting(session) as show:
-        for n_done in range(2001):
-            show("counting", n_done, 2000, "sentences")
+        numbers = show.counted(range(2000), "counting", of=2000, unit="sentences")
+        assert list(numbers) == list(range(2000))
+        show("resampling", 7, 9, "sets")
 
 
 def test_a_short_call_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
@@ -21,6 +22,6 @@ def test_a_long_call_shows_its_progress_on_standard_error(
 ) -> None:
     monkeypatch.setattr(waiting, "SILENT_S", 0.0)
     work(Session())
-    assert capsys.readouterr() == ("", "counting …\n")
+    assert capsys.readouterr() == ("", "counting …\nresampling: 7 of 9 sets\n")
     work(Session(is_quiet=True))
     assert capsys.readouterr() == ("", "")

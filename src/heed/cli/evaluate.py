@@ -227,14 +227,14 @@ def evaluate(
         if judging.survival:
             test = Original(sources, known, source_lang, reading.target_lang, judging.seed)
             glossary = open_glossary(session, judging.glossary)
-            show_survival(translator, test, reading, search, glossary=glossary, as_json=as_json)
+            texts = translator, test, reading
+            show_survival(session, *texts, search, glossary=glossary, as_json=as_json)
             return
         if judging.decoding:
             show_decoding(translator, sources, known[0], target_lang, as_json=as_json)
             return
         systems[name] = translate_all(session, translator, sources, files.save, search)
-    texts = systems, known, sources
-    found = report_on(session, texts, judging, reading, source_lang, opening.threads)
+    found = report_on(session, (systems, known, sources), judging, reading, source_lang, opening)
     show(session, found, as_json=as_json)
 
 
@@ -248,7 +248,7 @@ def report_on(
     judging: Judging,
     reading: "Reading",
     source_lang: str,
-    threads: int | None,
+    opening: ModelFlags,
 ) -> "Report":
     """The report, with the given options."""
     from heed.evaluate.report import report
@@ -269,7 +269,7 @@ def report_on(
             resamples=judging.resamples,
             by_length=judging.by_length,
             n_worst=judging.worst,
-            processes=choose_threads(threads),
+            processes=choose_threads(opening.threads),
             progress=show_progress,
         )
 
@@ -471,9 +471,9 @@ def translate_all(
     with Waiting(session) as waiting, ExitStack() as stack:
         # Open it first, so that an unwritable folder fails before an hour of translating.
         writer = stack.enter_context(open_saved(save)) if save else None
-        for found in translator.translate_stream(sources, **search):
+        translations = translator.translate_stream(sources, **search)
+        for found in waiting.counted(translations, "translating", of=len(sources), unit="lines"):
             texts.append(found.text)
-            waiting("translating", len(texts), len(sources), "lines")
             if writer:
                 writer.write(found.text)
     return texts

@@ -4,7 +4,9 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from heed.cli.command import Session
 from heed.cli.terminal import echo
+from heed.cli.waiting import Waiting
 
 if TYPE_CHECKING:
     from heed.evaluate.counts import Reading
@@ -18,6 +20,7 @@ MOST_TERMS = 2
 
 
 def show_survival(
+    session: Session,
     translator: "Translator",
     test: "Original",
     reading: "Reading",
@@ -29,6 +32,7 @@ def show_survival(
     """Translate each changed copy of the test set and print the scores.
 
     Args:
+        session: of the command.
         translator: the model's translator.
         test: sources and references.
         reading: how they are compared.
@@ -40,7 +44,8 @@ def show_survival(
     from heed.translate.survival import make_trials
 
     trials = make_trials(test)
-    answers = [answers_of(translator, trial.sources, search) for trial in trials]
+    with Waiting(session) as waiting:
+        answers = [answers_of(translator, trial, search, waiting) for trial in trials]
     glossaries = [glossary] * len(test.sources) if glossary else own_glossaries(test)
     trials.append(trial_of_terms(test, glossaries, is_given=glossary is not None))
     answers.append(answers_with_terms(translator, trials[-1], glossaries, search))
@@ -49,14 +54,16 @@ def show_survival(
 
 
 def answers_of(
-    translator: "Translator", sources: Sequence[str], search: dict[str, Any]
+    translator: "Translator", trial: "Trial", search: dict[str, Any], waiting: Waiting
 ) -> "list[Answer]":
     """The model's translations."""
     from heed.evaluate.survival import Answer
     from heed.translate.doubts.judge import is_doubtful
 
-    found = translator.translate_stream(sources, **search)
-    return [Answer(each.text, is_doubted=is_doubtful(each)) for each in found]
+    found = translator.translate_stream(trial.sources, **search)
+    phase = f"translating {trial.label!r}"
+    counted = waiting.counted(found, phase, of=len(trial.sources), unit="lines")
+    return [Answer(each.text, is_doubted=is_doubtful(each)) for each in counted]
 
 
 def own_glossaries(test: "Original") -> "list[Glossary | None]":
