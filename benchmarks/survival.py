@@ -23,7 +23,9 @@ from typing import Any
 import curves
 import peers
 import time_to_quality as race
+from heed.cli.command import Session
 from heed.cli.survival import answers_of
+from heed.cli.waiting import Waiting
 from heed.evaluate.counts import Reading
 from heed.evaluate.survival import Answer, Row, Survival, Trial, judge
 from heed.text.normalize import normalize
@@ -121,7 +123,8 @@ def own_answers(
 ) -> list[list[Answer]]:
     """What a run of heed answers, with its doubts."""
     translator = load(folder, device="cpu", threads=1)
-    return [answers_of(translator, trial.sources, {"beam_size": settings.beam}) for trial in trials]
+    search, silent = {"beam_size": settings.beam}, Waiting(Session(is_quiet=True))
+    return [answers_of(translator, trial, search, silent) for trial in trials]
 
 
 # ---- the table

@@ -89,7 +89,6 @@ def corpus_from(
     from heed.data.folder import read_folder
     from heed.data.mono import Mono
     from heed.data.readers import ParallelFiles
-    from heed.text.languages import require_language
 
     for name in chain.from_iterable(OWN_FLAGS.values()):
         if getattr(texts, name):
@@ -101,9 +100,7 @@ def corpus_from(
         "target_lang": texts.target_lang or "",
     }
     for name, code in languages.items():
-        if code:
-            require_language(code)
-            _require_code(f"--{name.replace('_', '-')}", code)
+        _require_code(f"--{name.replace('_', '-')}", code)
     if files.count("-") > 1:
         raise UsageError("Standard input (-) can be read once, but is given twice.")
     train_parts = _parallel_parts(texts, "", texts.src, texts.tgt)
@@ -140,9 +137,16 @@ def corpus_from(
 
 
 def _require_code(flag: str, language: str) -> None:
-    """Refuse the name of a language: rules for the language, and clients, know it by its code."""
-    from heed.text.languages import named_language
+    """Refuse the name of a language: rules for the language, and clients, know it by its code.
 
+    Raises:
+        UsageError: it is a name.
+        ConfigError: it is neither a name nor a code.
+    """
+    from heed.text.languages import named_language, require_language
+
+    if language:
+        require_language(language)
     known = named_language(language)
     if known and re.split("[-_]", language)[0].lower() != known:
         raise UsageError(f"{flag} must be a code: for {language}, give {flag} {known}.")

@@ -100,8 +100,7 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     has_budget = time_s is not None or training.get("max_steps") is not None
     max_steps = _number(training, "max_steps", 0)
     # A run limited by steps is the same on every machine; one limited by time depends on the speed.
-    is_by_steps = time_s is None or _is_none(time_s)
-    n_tokens_by_steps = tokens_of_steps(training, facts, max_steps) if is_by_steps else 0.0
+    n_tokens_by_steps = tokens_of_steps(training, facts, max_steps) if _is_none(time_s) else 0.0
     budget_s = _seconds(time_s)
     family = family_of(asked, [], preset)
     name = preset or choose_size(facts, budget_s, n_tokens_by_steps, family)
@@ -137,8 +136,7 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     # 7 % of the words.
     chosen: Values = {"model": model, "training": batches, "decoding": {"length_penalty": 1.4}}
     if _task(asked) == "translate":
-        n_real = facts.n_pairs - facts.n_made
-        n_pairs = n_real // (1 + (asked.get("data.both_directions") is True))
+        n_pairs = facts.n_real // (1 + (asked.get("data.both_directions") is True))
         recombine = choose_recombine(0 if training.get("parent") else n_pairs, epochs)
         chosen["data"] = {"disturb": choose_disturb(epochs), "recombine": recombine}
         chosen["decoding"]["beam_size"] = choose_beam(n_pairs)
@@ -208,8 +206,8 @@ def _seconds(value: Any) -> float:
 
 
 def _is_none(value: Any) -> bool:
-    """Whether a setting is written as `none`."""
-    return isinstance(value, str) and value.lower() == NONE
+    """Whether a setting is not made, or is written as `none`."""
+    return value is None or (isinstance(value, str) and value.lower() == NONE)
 
 
 def time_limit(asked: Asked) -> float | None:
@@ -219,9 +217,9 @@ def time_limit(asked: Asked) -> float | None:
         ConfigError: it is no duration.
     """
     limit = asked.get("training.time_s")
-    if _is_none(limit) or (limit is None and asked.is_set("training.max_steps")):
-        return None
-    return parse_duration(limit or DEFAULT_TIME_S)
+    if limit is None and not asked.is_set("training.max_steps"):
+        return DEFAULT_TIME_S
+    return None if _is_none(limit) else parse_duration(limit or DEFAULT_TIME_S)
 
 
 def _uses_muon(training: Mapping[str, Any]) -> bool:

@@ -39,6 +39,11 @@ class Facts:
     n_made: int = 0
     is_guess: bool = False
 
+    @property
+    def n_real(self) -> int:
+        """The pairs that no model has translated."""
+        return self.n_pairs - self.n_made
+
 
 UNKNOWN = Facts(
     src_vocab_size=8000,
