@@ -49,7 +49,8 @@ def learn_lines(
         ends: where each line ends.
         rate: the learning rate.
         state: the state of the random generator, below 2**48.
-        kernels: `avx512`, `avx2`, `neon`, `portable`, or "" for the fastest one; all give the same bits.
+        kernels: `avx512`, `avx2`, `neon`, `portable`, or "" for the fastest one; all give the same
+            bits.
 
     Returns:
         The state of the generator afterwards.

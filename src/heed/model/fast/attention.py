@@ -1,8 +1,8 @@
 """Attention of all heads in one call for training on a CPU, from projections to contexts.
 
-`engine/attention.inc` computes it in float32, for processors with AVX2, AVX-512 or NEON. torch copies
-queries, keys and values, rotates them in several passes over memory, and has a kernel made for
-sequences longer than sentences.
+`engine/attention.inc` computes it in float32, for processors with AVX2, AVX-512 or NEON. torch
+copies queries, keys and values, rotates them in several passes over memory, and has a kernel made
+for sequences longer than sentences.
 """
 
 from ctypes import Structure, addressof, c_char_p, c_int32, c_void_p
