@@ -2,7 +2,7 @@
 
 import pytest
 
-from heed.text.piece_words import counted_words, words_of
+from heed.text.piece_words import counted_words, in_whole_words, words_of
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,23 @@ def test_pieces_make_words(pieces: list[str], words: list[str]) -> None:
     found = words_of(pieces)
     assert [word.text for word in found] == words
     assert sum(word.end - word.first for word in found) == len(pieces)
+
+
+@pytest.mark.parametrize(
+    ("stretch", "whole"),
+    [
+        ((4, 6), (2, 6)),  # "es big": from the middle of a word
+        ((0, 3), (0, 5)),  # "A bo": up to the middle of one
+        ((3, 4), (2, 5)),
+        ((5, 7), (5, 7)),
+        ((5, 5), (5, 5)),  # nothing stays nothing
+    ],
+)
+def test_a_stretch_of_pieces_is_widened_to_whole_words(
+    stretch: tuple[int, int], whole: tuple[int, int]
+) -> None:
+    pieces = ["▁A", "▁", "▁bo", "ok", "es", "▁big", "▁cat", "."]
+    assert in_whole_words(pieces, *stretch) == whole
 
 
 def test_text_that_is_tokenized_is_parted_at_blanks_only() -> None:

@@ -51,6 +51,20 @@ def words_of(pieces: Sequence[str], *, only_blanks: bool = False) -> list[Word]:
     ]
 
 
+def in_whole_words(pieces: Sequence[str], first: int, end: int) -> tuple[int, int]:
+    """The same stretch of pieces, or a longer one that begins and ends with a word.
+
+    Args:
+        pieces: of the text.
+        first: index of the first piece.
+        end: index after the last piece.
+    """
+    if first == end:
+        return first, end
+    reached = [word for word in words_of(pieces) if word.first < end and first < word.end]
+    return reached[0].first, reached[-1].end
+
+
 def counted_words(pieces: Sequence[str]) -> list[str]:
     """The words of pieces in lower case, to count them; numbers and other signs are words too.
 

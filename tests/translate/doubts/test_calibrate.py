@@ -23,7 +23,7 @@ from heed.errors import DataError
 from heed.text.vocab import Vocab
 from heed.translate.doubts.calibrate import calibrate
 from heed.translate.doubts.faults import cut_stretch, in_no_language
-from heed.translate.doubts.features import AT_ONCE, NAMES, measure
+from heed.translate.doubts.features import AT_ONCE, NAMES, Measured, measure
 from heed.translate.doubts.judge import Judge, is_doubtful
 from heed.translate.doubts.words import Coverage, Words, counted
 from heed.translate.result import Translation
@@ -85,6 +85,29 @@ def test_what_is_left_out_is_named(words: Vocab, judgment: Judgment) -> None:
     (found,) = Judge(judgment, words, words).judge([spelled(words, src, tgt)], own=own)
     (doubt,) = [each for each in found.doubts if each.kind == "left_out"]
     assert doubt.sentence.endswith(": " + " ".join(src.split()[:3]))
+
+
+def test_no_word_is_named_by_a_part_of_it(
+    words: Vocab, judgment: Judgment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pieces that are covered worst may begin and end inside a word."""
+    src, tgt = pairs(1, seed=8)[0]
+    first, second, *rest = spelled(words, src, tgt).source_tokens
+    parted = [first[:2], first[2:], second[:3], second[3:], *rest]
+    own = [spelled(words, src, translated(src))]
+    judge = Judge(judgment, words, words)
+    monkeypatch.setattr(Measured, "src_span", lambda self, row: (1, 3))
+    given = replace(spelled(words, src, " ".join(tgt.split()[3:])), source_tokens=parted)
+    (found,) = judge.judge([given], own=own)
+    (doubt,) = [each for each in found.doubts if each.kind == "left_out"]
+    assert doubt.sentence.endswith(": " + " ".join(src.split()[:2]))
+    monkeypatch.setattr(Measured, "tgt_span", lambda self, row: (1, 3))
+    first, second, *rest = own[0].tokens
+    parted = [first[:2], first[2:], second[:3], second[3:], *rest]
+    given = replace(spelled(words, " ".join(src.split()[3:]), tgt), tokens=parted)
+    (found,) = judge.judge([given], own=[spelled(words, "", " ".join(tgt.split()[3:]))])
+    (doubt,) = [each for each in found.doubts if each.kind == "added"]
+    assert given.text[doubt.start : doubt.end] == " ".join(tgt.split()[:2])
 
 
 def test_a_model_that_is_never_wrong_gets_no_alarms_about_its_own_translations(

@@ -13,6 +13,7 @@ from heed.bundle.bundle import Bundle
 from heed.bundle.doubts import Judgment
 from heed.bundle.find import DOUBT_WORDS, DOUBTS
 from heed.errors import FormatError
+from heed.text.piece_words import in_whole_words
 from heed.text.protection.fields import fields_in_turn
 from heed.text.vocab import Vocab
 from heed.translate.doubts.features import NAMES, Measured, measure
@@ -300,11 +301,11 @@ def _lengths(found: Translation, *, has_loop: bool) -> Iterator[Doubt]:
 def _learned_doubt(kind: str, found: Translation, measured: Measured, row: int) -> Doubt:
     sentence = SENTENCES[kind]
     if kind == "left_out":
-        first, last = measured.src_span(row)
+        first, last = in_whole_words(found.source_tokens, *measured.src_span(row))
         words = spelled(found.source_tokens[first:last])
         return Doubt(kind=kind, sentence=f"{sentence}: {words}" if words else f"{sentence}.")
     if kind == "added":
-        first, last = measured.tgt_span(row)
+        first, last = in_whole_words(found.tokens, *measured.tgt_span(row))
         if first == last:
             return Doubt(kind=kind, sentence=f"{sentence}.")
         spans = piece_spans(found.tokens, found.text)
