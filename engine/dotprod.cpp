@@ -4,6 +4,7 @@
 #if defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
 #define HEED_NEON
 #define HEED_ISA heed_dotprod
+#include <type_traits>
 #if defined(__linux__)
 #include <sys/auxv.h>
 #endif

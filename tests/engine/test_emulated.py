@@ -71,8 +71,8 @@ def test_neon_kernels_give_the_bits_of_all_others(tmp_path: Path) -> None:
     # Of all other instruction sets only plain C++ is compiled.
     words = (f"-I{HERE / 'neon_in_words'}", "-D__aarch64__", "-D__ARM_FEATURE_DOTPROD")
     compiled(emulating, "-O1", "-mno-avx2", "-mno-avx512f", "-Wno-psabi", *words)
-    tests = pytest_of("engine/test_equal.py", "engine/test_native.py", "engine/test_decoder.py")
-    tests += pytest_of("vectors/test_word2vec.py", "model/fast/test_attention.py")[-2:]
+    of_engine = (f"engine/test_{name}.py" for name in ("equal", "native", "decoder"))
+    tests = pytest_of(*of_engine, "vectors/test_word2vec.py", "model/fast/test_attention.py")
     assert run_with(emulating, *KERNELS).stdout.strip() == "dotprod"
     found = run_with(emulating, *tests, "-k", "neon or dotprod or portable or kernels")
     assert found.returncode == 0, found.stdout[-4000:]
