@@ -179,6 +179,20 @@ def test_a_row_with_more_entries_changes_no_other_row() -> None:
         assert both.top_k(5)[0][0].tolist() == one.top_k(5)[0][0].tolist()
 
 
+def test_no_probability_is_above_1() -> None:
+    """The bonus of an improbable token is subtracted again as a sum, which rounds."""
+    random = np.random.default_rng(1)
+    own = random.uniform(-30, -1, 4000).astype(np.float32)
+    log_probs = np.column_stack([own, np.log1p(-np.exp(own))]).astype(np.float32)
+    rows, ids = np.arange(len(own)), np.zeros(len(own), np.int64)
+    found = GuidedNextTokens(
+        ArrayNextTokens(log_probs), rows, ids, np.full(len(own), STRONG, np.float32)
+    )
+    scores = [found.log_probs_of(ids[:, None]), found.top_k(1)[0], found.all_log_probs()]
+    assert [float(each.max()) for each in scores] == [0, 0, 0]
+    assert min(each[:, 0].min() for each in scores) > -1e-4
+
+
 @pytest.mark.parametrize(
     "options", [{"beam_size": 1}, {"beam_size": 4}, {"sample": True, "n_best": 2}]
 )

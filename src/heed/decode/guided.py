@@ -170,7 +170,7 @@ class GuidedNextTokens:
         found: Floats = self._following.log_probs_of(ids) - self._log_sums
         for entries, bonuses in zip(self._ids.T, self._bonuses.T, strict=True):
             found += (ids == entries[:, None]) * bonuses[:, None]
-        return found
+        return _at_most_certain(found)
 
     def top_k(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
         """The largest scores and their ids, bonuses included; see `NextTokens.top_k`."""
@@ -182,7 +182,8 @@ class GuidedNextTokens:
             own = replace(changes, scores=changes.scores + log_sums[changes.rows, 0])
         scores, ids = self._following.top_k(count, own)
         is_again = ((ids[:, :, None] == self._ids[:, None]) & is_real[:, None]).any(axis=2)
-        entries = np.where(is_real, self._own + self._bonuses - log_sums, -np.inf)
+        entries = _at_most_certain(self._own + self._bonuses - log_sums)
+        entries = np.where(is_real, entries, -np.inf)
         if changes is not None:
             rows, columns, numbers = changes.places_in(self._ids)
             np.minimum.at(entries, (rows, columns), changes.scores[numbers])
@@ -196,7 +197,7 @@ class GuidedNextTokens:
         """All log-probs, bonuses included; see `NextTokens.all_log_probs`."""
         found: Floats = self._following.all_log_probs() - self._log_sums
         np.add.at(found, (np.arange(self.n_rows)[:, None], self._ids), self._bonuses)
-        return found
+        return _at_most_certain(found)
 
     def _are_forbidden(self, changes: Changes) -> NDArray[np.bool_]:
         """Which entries may not come next, `(n_rows, n_entries)`."""
@@ -204,6 +205,11 @@ class GuidedNextTokens:
         rows, columns, numbers = changes.places_in(self._ids)
         np.logical_or.at(found, (rows, columns), changes.scores[numbers] == -np.inf)
         return found
+
+
+def _at_most_certain(log_probs: Floats) -> Floats:
+    """The same, where rounding leaves the probability of a nearly certain token above 1."""
+    return np.minimum(log_probs, np.float32(0))
 
 
 def _log_sums(added: Floats) -> Floats:
