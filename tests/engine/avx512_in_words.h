@@ -97,6 +97,7 @@ inline __m512 castsi512_ps(__m512i a) { return as<__m512>(a); }
 inline __m512i add_epi32(__m512i a, __m512i b) { return ints([&](int i) { return wrapped(int64_t(at(a, i)) + at(b, i)); }); }
 inline __m512i and_si512(__m512i a, __m512i b) { return ints([&](int i) { return at(a, i) & at(b, i); }); }
 inline __m512i or_si512(__m512i a, __m512i b) { return ints([&](int i) { return at(a, i) | at(b, i); }); }
+inline __m512i max_epi32(__m512i a, __m512i b) { return ints([&](int i) { return at(a, i) > at(b, i) ? at(a, i) : at(b, i); }); }
 inline __m512i slli_epi32(__m512i a, unsigned n) { return ints([&](int i) { return int32_t(uint32_t(at(a, i)) << n); }); }
 inline __m512i srli_epi32(__m512i a, unsigned n) { return ints([&](int i) { return int32_t(uint32_t(at(a, i)) >> n); }); }
 // What fits no integer becomes the smallest.
@@ -146,6 +147,7 @@ inline __m512i dpbusd_epi32(__m512i sum, __m512i a, __m512i b) {
 #define _mm512_mask_storeu_ps in_words::mask_storeu_ps
 #define _mm512_maskz_loadu_ps in_words::maskz_loadu_ps
 #define _mm512_maskz_mov_ps in_words::maskz_mov_ps
+#define _mm512_max_epi32 in_words::max_epi32
 #define _mm512_max_ps in_words::max_ps
 #define _mm512_min_ps in_words::min_ps
 #define _mm512_mul_ps in_words::mul_ps
