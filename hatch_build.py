@@ -60,8 +60,7 @@ def compile_engine(target: Path, *, more_flags: tuple[str, ...] = ()) -> None:
     compiler = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), None)
     if compiler is None:
         raise RuntimeError("there is no C++ compiler (c++, g++ or clang++; or name one by CXX)")
-    machine = platform.machine().lower()
-    flags_of = FLAGS_OF.get(machine, {})
+    flags_of = FLAGS_OF.get(platform.machine().lower(), {})
     with tempfile.TemporaryDirectory() as folder:
 
         def compiled(source: Path) -> Path:

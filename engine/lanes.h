@@ -85,17 +85,7 @@ struct Lanes {
 };
 inline Lanes all(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
 inline Lanes load(const float *p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
-inline Lanes load(const float *p, int n) {
-    alignas(32) float tail[16] = {};
-    std::memcpy(tail, p, sizeof(float) * n);
-    return load(tail);
-}
 inline void store(float *p, Lanes x) { _mm256_storeu_ps(p, x.a), _mm256_storeu_ps(p + 8, x.b); }
-inline void store(float *p, Lanes x, int n) {
-    alignas(32) float all[16];
-    store(all, x);
-    std::memcpy(p, all, sizeof(float) * n);
-}
 inline Lanes operator+(Lanes x, Lanes y) { return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
 inline Lanes operator-(Lanes x, Lanes y) { return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }
 inline Lanes operator*(Lanes x, Lanes y) { return {_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)}; }
@@ -167,17 +157,7 @@ inline int32x4_t as_ints(Four x) { return vreinterpretq_s32_f32(x); }
 inline Four as_floats(int32x4_t x) { return vreinterpretq_f32_s32(x); }
 inline Lanes all(float x) { return {vdupq_n_f32(x), vdupq_n_f32(x), vdupq_n_f32(x), vdupq_n_f32(x)}; }
 inline Lanes load(const float *p) { return {vld1q_f32(p), vld1q_f32(p + 4), vld1q_f32(p + 8), vld1q_f32(p + 12)}; }
-inline Lanes load(const float *p, int n) {
-    alignas(64) float tail[16] = {};
-    std::memcpy(tail, p, sizeof(float) * n);
-    return load(tail);
-}
 inline void store(float *p, Lanes x) { vst1q_f32(p, x.a), vst1q_f32(p + 4, x.b), vst1q_f32(p + 8, x.c), vst1q_f32(p + 12, x.d); }
-inline void store(float *p, Lanes x, int n) {
-    alignas(64) float all[16];
-    store(all, x);
-    std::memcpy(p, all, sizeof(float) * n);
-}
 inline Lanes operator+(Lanes x, Lanes y) { return four([](Four a, Four b) { return vaddq_f32(a, b); }, x, y); }
 inline Lanes operator-(Lanes x, Lanes y) { return four([](Four a, Four b) { return vsubq_f32(a, b); }, x, y); }
 inline Lanes operator*(Lanes x, Lanes y) { return four([](Four a, Four b) { return vmulq_f32(a, b); }, x, y); }
@@ -276,6 +256,19 @@ inline Lanes fused(const Lanes &a, const Lanes &b, const Lanes &c) { HEED_EACH(s
 inline Lanes from_int(const int32_t *p) { HEED_EACH(float(p[i])); }
 #undef HEED_EACH
 
+#endif
+
+#if defined(HEED_AVX2) || defined(HEED_NEON)  // the others need no copy
+inline Lanes load(const float *p, int n) {
+    alignas(64) float tail[16] = {};
+    std::memcpy(tail, p, sizeof(float) * n);
+    return load(tail);
+}
+inline void store(float *p, Lanes x, int n) {
+    alignas(64) float all[16];
+    store(all, x);
+    std::memcpy(p, all, sizeof(float) * n);
+}
 #endif
 
 // Sums of products of int8 as floats: times `factor`, plus a bias if there is one.

@@ -197,10 +197,10 @@ def count(
     _check(hypotheses, references)
     require_known(metrics, reading)
     ter = partial(count_ter, processes=processes, progress=partial(progress, "ter"))
-    found = {}
+    functions, found = METRICS | {"ter": ter}, {}
     for key in metrics:
         progress(key, 0)
-        found[key] = (METRICS | {"ter": ter})[key](hypotheses, references, reading)
+        found[key] = functions[key](hypotheses, references, reading)
     return found
 
 
