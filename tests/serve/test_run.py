@@ -5,6 +5,8 @@ import re
 import sqlite3
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -13,9 +15,11 @@ from tests.serve.program import Program
 
 import heed
 from heed.errors import ConfigError
+from heed.serve import run
 from heed.serve.access.keys import Keys
 from heed.serve.run import forget_revoked, introduction, serve
 from heed.serve.settings import Access, Glossary, Memory, ServeSettings, Store
+from heed.serve.shapes import storage
 from heed.serve.shapes.storage import FILE, Storage
 from heed.serve.work.directions import Route
 
@@ -171,3 +175,74 @@ def test_a_store_that_cannot_be_opened_does_not_hinder_the_start(
     access = Access(keys="on", keys_file=str(keys.path))
     forget_revoked(ServeSettings(access=access, store=Store(folder=str(tmp_path))))
     assert "glossaries of revoked keys cannot be deleted: file is not a database" in caplog.text
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """A function that waits until the test ends, as for a disk that does not answer."""
+    may_end = threading.Event()
+    for module in (run, storage):
+        monkeypatch.setattr(module, "START_S", 0.1)
+    yield lambda *_, **named: may_end.wait() and None
+    may_end.set()
+
+
+def test_a_disk_of_the_store_that_does_not_answer_ends_the_start(
+    en_de: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hanging: Callable[..., None]
+) -> None:
+    monkeypatch.setattr(storage, "make_directory", hanging)
+    settings = ServeSettings(models=(en_de,), store=Store(folder=str(tmp_path)))
+    with pytest.raises(
+        ConfigError, match=rf"store\.folder: {tmp_path} cannot be used: its disk does not answer"
+    ):
+        serve(settings, print)
+
+
+def test_a_disk_of_the_usual_store_that_does_not_answer_does_not_hinder_the_start(
+    monkeypatch: pytest.MonkeyPatch, hanging: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Storage, "is_there", hanging)
+    storage.check_store(Store())
+    assert f"{FILE} cannot be used: its disk does not answer" in caplog.text
+
+
+def test_an_update_of_the_store_may_take_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hanging: Callable[..., None]
+) -> None:
+    update, is_over = storage._update_schema, threading.Event()
+
+    def slowly(connection: sqlite3.Connection) -> None:
+        is_over.wait(0.5)
+        update(connection)
+        is_over.set()
+
+    monkeypatch.setattr(storage, "_update_schema", slowly)
+    storage.check_store(Store(folder=str(tmp_path)))
+    assert is_over.is_set()
+
+
+def test_disks_of_keys_and_of_their_glossaries_that_do_not_answer(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    hanging: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    keys = Keys(tmp_path / "keys.sqlite")
+    access = Access(keys="on", keys_file=str(keys.path))
+    keys.close()
+    monkeypatch.setattr(Storage, "delete_glossaries_of", hanging)
+    forget_revoked(ServeSettings(access=access, store=Store(folder=str(tmp_path))))
+    assert "revoked keys cannot be deleted: its disk does not answer" in caplog.text
+    monkeypatch.setattr(Keys, "all", hanging)
+    with pytest.raises(ConfigError, match=rf"disk of the file of keys {keys.path} does not answer"):
+        forget_revoked(ServeSettings(access=access, store=Store(folder=str(tmp_path))))
+
+
+def test_a_program_ends_although_the_disk_of_its_store_does_not_answer(
+    en_de: str, tmp_path: Path
+) -> None:
+    hang = "import threading\nfrom heed.serve.shapes import storage\nstorage.START_S = 0.1\n"
+    hang += "storage.make_directory = lambda folder: threading.Event().wait()"
+    chosen = ("-m", en_de, "--set", f"store.folder={tmp_path}")
+    with pytest.raises(AssertionError, match="cannot be used: its disk does not answer"):
+        Program(*chosen, before=hang)

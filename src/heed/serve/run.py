@@ -4,7 +4,9 @@ import logging
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
+from heed.errors import ConfigError
 from heed.machine.memory import share_one_heap
 from heed.machine.threads import choose_threads, count_cores
 from heed.serve.access.buckets import Buckets
@@ -17,7 +19,7 @@ from heed.serve.refusal import Refusal
 from heed.serve.request import Answer
 from heed.serve.service import Service
 from heed.serve.settings import ServeSettings
-from heed.serve.shapes.storage import Storage, check_store
+from heed.serve.shapes.storage import SILENT, START_S, Storage, check_store
 from heed.serve.supervisor import supervise
 from heed.serve.watch import logs
 from heed.serve.watch.figures import Figures
@@ -26,6 +28,7 @@ from heed.serve.watch.systemd import READY, notify
 from heed.serve.work.directions import Route, read_routes
 from heed.serve.work.guides import read_guides
 from heed.serve.work.models import read_models
+from heed.serve.work.pools import call_aside
 from heed.serve.work.scheduler import Scheduler, Searched
 
 Say = Callable[[str], None]
@@ -136,16 +139,33 @@ def forget_revoked(settings: ServeSettings) -> None:
     Raises:
         ConfigError: the file of keys cannot be used.
     """
-    keys = Keys(keys_path(settings.access))
-    revoked = [key.name for key in keys.all() if key.is_revoked]
-    keys.close()
+    path = keys_path(settings.access)
     try:
-        n_deleted = Storage(settings.store).delete_glossaries_of(revoked)
+        revoked = call_aside(partial(_revoked_in, path)).result(START_S)
+    except TimeoutError:
+        raise ConfigError(
+            f"The disk of the file of keys {path} does not answer. Name another file with "
+            "access.keys_file, or make this one readable."
+        ) from None
+    try:
+        delete = partial(Storage(settings.store).delete_glossaries_of, revoked)
+        n_deleted = call_aside(delete).result(START_S)
+    except TimeoutError:
+        log.warning("glossaries of revoked keys cannot be deleted: %s", SILENT)
     except Refusal as refusal:
         log.warning("glossaries of revoked keys cannot be deleted: %s", refusal.__cause__)
     else:
         if n_deleted:
             log.info("%d glossaries of revoked keys were deleted", n_deleted)
+
+
+def _revoked_in(path: Path) -> list[str]:
+    """The names of the revoked keys in a file."""
+    keys = Keys(path)
+    try:
+        return [key.name for key in keys.all() if key.is_revoked]
+    finally:
+        keys.close()
 
 
 def _ready(say: Say) -> None:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -20,11 +21,15 @@ from heed.disk.home import home
 from heed.errors import ConfigError, FormatError, HeedError
 from heed.serve.refusal import Refusal
 from heed.serve.settings import Store
+from heed.serve.work.pools import call_aside
 
 FILE = "store.sqlite"
 OWN_USER_ONLY = 0o600
 WAIT_S = 5.0
 """Seconds that a request waits for another process to finish writing."""
+START_S = WAIT_S + 3.0
+"""Seconds that the start waits for the disk, of which another process may be writing `WAIT_S`."""
+SILENT = "its disk does not answer"
 THREADS = ThreadPoolExecutor(4, thread_name_prefix="heed-store")
 """Threads of their own: if another program locks the file, or its disk does not answer, no other
 work waits for it."""
@@ -146,16 +151,32 @@ def check_store(settings: Store) -> None:
         ConfigError: the given folder or the file in it cannot be used.
     """
     storage = Storage(settings)
-    if not settings.folder and not storage.is_there():
-        return
+    looking = call_aside(partial(_look_into, storage, is_given=bool(settings.folder)))
+    reason: object
     try:
-        storage.summaries("")
+        with suppress(TimeoutError):
+            looking.result(START_S)
+        # Millions of terms of an older version take a while, but the disk answers.
+        looking.result(None if storage.is_updating else 0)
+    except TimeoutError:
+        reason = SILENT
     except Refusal as refusal:
         reason = refusal.__cause__
-        if not settings.folder:
-            log.warning("%s cannot be used: %s", folder_of(settings) / FILE, reason)
-            return
-        raise ConfigError(f"store.folder: {settings.folder} cannot be used: {reason}") from reason
+    else:
+        return
+    if not settings.folder:
+        log.warning("%s cannot be used: %s", folder_of(settings) / FILE, reason)
+        return
+    raise ConfigError(
+        f"store.folder: {settings.folder} cannot be used: {reason}. Name another folder, or make "
+        "this one usable."
+    )
+
+
+def _look_into(storage: "Storage", *, is_given: bool) -> None:
+    """Open the file and update it, if a folder is given or the usual one has a file already."""
+    if is_given or storage.is_there():
+        storage.summaries("")
 
 
 class Storage:
@@ -165,12 +186,16 @@ class Storage:
         settings: folder and limits.
         wait_s: seconds that a call waits for another process to finish writing.
 
+    Attributes:
+        is_updating: whether a call has begun to update a file of an older version.
+
     Every method raises `Refusal` (503) if the file cannot be used.
     """
 
     def __init__(self, settings: Store, *, wait_s: float = WAIT_S) -> None:
         self._settings = settings
         self._wait_s = wait_s
+        self.is_updating = False
 
     def add_glossary(
         self, owner: str, name: str, dictionaries: Mapping[Pair, Terms]
@@ -293,7 +318,9 @@ class Storage:
             if not (folder / FILE).exists():
                 (folder / FILE).touch(mode=OWN_USER_ONLY)
             with closing(sqlite3.connect(folder / FILE, timeout=self._wait_s)) as connection:
-                _update_schema(connection)
+                if _version(connection) != VERSION:
+                    self.is_updating = True
+                    _update_schema(connection)
                 with connection:
                     yield connection
         except (sqlite3.Error, OSError, HeedError) as error:
@@ -312,8 +339,6 @@ _ONE = "where owner = ? and id = ?"
 
 
 def _update_schema(connection: sqlite3.Connection) -> None:
-    if _version(connection) == VERSION:
-        return
     # SQLite's own function for JSON is not in every build of it.
     connection.create_function("number_of_terms", 1, number_of_terms)
     with connection:

@@ -1,7 +1,25 @@
-"""`end_pools`: end pools of threads, without waiting forever for a thread that hangs."""
+"""Threads that may hang, such as for a network disk that does not answer: nobody waits forever."""
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Found = TypeVar("Found")
+
+
+def call_aside(function: Callable[[], Found]) -> Future[Found]:
+    """Call a function in a thread of its own, which the end of the process does not wait for."""
+    done: Future[Found] = Future()
+
+    def call() -> None:
+        try:
+            done.set_result(function())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=call, name="heed-once", daemon=True).start()
+    return done
 
 
 def end_pools(*pools: ThreadPoolExecutor, within_s: float | None = None) -> bool:
