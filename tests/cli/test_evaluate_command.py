@@ -15,11 +15,12 @@ from tests import random_bundle
 from tests.cli.conftest import SENTENCES
 
 from heed.bundle.bundle import save_bundle
+from heed.cli import waiting
 from heed.errors import DataError
 from heed.evaluate import counts
 from heed.evaluate.edits import Row, edits_of
 from heed.explain.decoding.prefixes import exposure_bias, exposure_lines
-from heed.explain.decoding.strategies import allowed_per_step, loop_lines, loop_rates
+from heed.explain.decoding.strategies import WAYS, allowed_per_step, loop_lines, loop_rates
 from heed.machine import threads
 from heed.text.vocab import N_SPECIAL, train_vocab
 from heed.translate.result import Translation
@@ -507,9 +508,10 @@ def test_survival_counts_the_terms_of_a_glossary_or_of_the_test_set(
 
 
 def test_decoding_measures_loops_draws_and_exposure_bias(
-    call: Callable[..., Any], files: dict[str, str], model: str
+    call: Callable[..., Any], files: dict[str, str], model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Claims 107, 116 and 117 as a command."""
+    monkeypatch.setattr(waiting, "SILENT_S", 1e9)  # however slow the machine is
     flags = ["evaluate", "-m", model, "--src", files["src"], "--ref", files["ref"], "--decoding"]
     code, out, err = call(*flags, "--json")
     assert (code, err) == (0, "")
@@ -528,6 +530,22 @@ def test_decoding_measures_loops_draws_and_exposure_bias(
     assert code == 0
     assert exposure_lines(bias)[-1] in out
     assert loop_lines(loop_rates(translator, sources))[0] in out
+
+
+def test_decoding_shows_its_progress(
+    call: Callable[..., Any], files: dict[str, str], model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes minutes for a thousand lines."""
+    monkeypatch.setattr(waiting, "SILENT_S", 0.0)
+    flags = ["evaluate", "-m", model, "--src", files["src"], "--ref", files["ref"], "--decoding"]
+    code, _, err = call(*flags)
+    assert code == 0
+    assert [line.partition(":")[0] for line in err.splitlines()] == [
+        *(f"translating with {way} …" for way in WAYS),
+        "sampling token by token …",
+        "comparing with the references …",
+    ]
+    assert call(*flags, "-q")[2] == ""
 
 
 @pytest.mark.parametrize(

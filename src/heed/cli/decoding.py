@@ -1,11 +1,13 @@
 """`heed evaluate --decoding`: a model's loops, candidate tokens and exposure bias."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from heed.cli.command import Session
 from heed.cli.terminal import echo
+from heed.cli.waiting import Waiting
 
 if TYPE_CHECKING:
     from heed.translate.translator import Translator
@@ -16,6 +18,7 @@ N_SAMPLED = 60
 
 
 def show_decoding(
+    session: Session,
     translator: "Translator",
     src: Sequence[str],
     tgt: Sequence[str],
@@ -29,11 +32,22 @@ def show_decoding(
     from heed.explain.decoding.prefixes import exposure_bias, exposure_lines
     from heed.explain.decoding.strategies import allowed_per_step, loop_lines, loop_rates
 
-    rates = loop_rates(translator, src, target_lang=target_lang)
     sampled = src[:N_SAMPLED]
-    drawn = allowed_per_step(translator, sampled, top_p=NUCLEUS, target_lang=target_lang)
+    into: Any = {"target_lang": target_lang}
+    with Waiting(session) as waiting:
+
+        def shown(phase: str, of: int) -> Callable[[int], None]:
+            return lambda n_done: waiting(phase, n_done, of, "lines")
+
+        def translating(name: str, n_done: int) -> None:
+            shown(f"translating with {name}", len(src))(n_done)
+
+        rates = loop_rates(translator, src, **into, progress=translating)
+        sampling = shown("sampling token by token", len(sampled))
+        drawn = allowed_per_step(translator, sampled, top_p=NUCLEUS, **into, progress=sampling)
+        comparing = shown("comparing with the references", len(src))
+        bias = exposure_bias(translator, src, tgt, **into, progress=comparing)
     sizes = np.array([size for text in drawn for size in text])
-    bias = exposure_bias(translator, src, tgt, target_lang=target_lang)
     if as_json:
         record = {
             "loops": [asdict(each) | {"rate": each.rate} for each in rates],

@@ -231,7 +231,7 @@ def evaluate(
             show_survival(session, *texts, search, glossary=glossary, as_json=as_json)
             return
         if judging.decoding:
-            show_decoding(translator, sources, known[0], target_lang, as_json=as_json)
+            show_decoding(session, translator, sources, known[0], target_lang, as_json=as_json)
             return
         systems[name] = translate_all(session, translator, sources, files.save, search)
     found = report_on(session, (systems, known, sources), judging, reading, source_lang, opening)

@@ -3,7 +3,7 @@
 In training, the decoder reads the reference; in use, its own output.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,6 +77,7 @@ def exposure_bias(
     tgt: Sequence[str],
     *,
     target_lang: str | None = None,
+    progress: Callable[[int], object] = lambda n_done: None,
 ) -> ExposureBias:
     """Compare predictions after the reference and after the greedy translation, on the same tokens.
 
@@ -85,6 +86,7 @@ def exposure_bias(
         src: source lines.
         tgt: their translations.
         target_lang: one of the model's target languages.
+        progress: called with the number of pairs so far.
 
     Raises:
         DataError: `src` and `tgt` differ in length, or no pair has a token.
@@ -103,7 +105,10 @@ def exposure_bias(
     greedy = replace(translator.options, **_GREEDY)
     losses: list[tuple[int, float, float, bool, bool]] = []
     lengths = [max(map(len, pair)) for pair in zip(sources, wanted, strict=True)]
+    n_done = 0
     for batch in batches(lengths, translator.batch_tokens, translator.batch_lines):
+        progress(n_done)
+        n_done += len(batch)
         losses += _batch_losses(
             translator, [sources[i] for i in batch], [wanted[i] for i in batch], greedy
         )

@@ -1,7 +1,7 @@
 """Measure decoding strategies over many sentences: loops, and the number of candidate tokens."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -69,6 +69,7 @@ def loop_rates(
     ways: Mapping[str, Mapping[str, Any]] = WAYS,
     *,
     target_lang: str | None = None,
+    progress: Callable[[str, int], object] = lambda name, n_done: None,
 ) -> list[LoopRate]:
     """How often each strategy loops on the same texts.
 
@@ -77,10 +78,15 @@ def loop_rates(
         texts: sentences in the source language.
         ways: decoding options, by the name of the strategy.
         target_lang: one of the model's target languages.
+        progress: called with the name of a strategy and the number of its translations so far.
     """
     rates = []
     for name, options in ways.items():
-        found = translator.translate(texts, target_lang=target_lang, **options)
+        progress(name, 0)
+        found = []
+        for each in translator.translate_stream(texts, target_lang=target_lang, **options):
+            found.append(each)
+            progress(name, len(found))
         rates.append(
             LoopRate(
                 name=name,
@@ -97,6 +103,7 @@ def allowed_per_step(
     texts: Sequence[str],
     *,
     target_lang: str | None = None,
+    progress: Callable[[int], object] = lambda n_done: None,
     **options: Any,
 ) -> list[list[int]]:
     """The number of tokens that could be drawn at each step of a sample: the k of top-p varies.
@@ -105,6 +112,7 @@ def allowed_per_step(
         translator: the translator.
         texts: sentences in the source language.
         target_lang: one of the model's target languages.
+        progress: called with the number of texts so far.
         **options: fields of `DecodeOptions` beside `sample`.
 
     Returns:
@@ -112,16 +120,12 @@ def allowed_per_step(
 
     Source: Holtzman et al. 2020, section 3.1.
     """
-    return [
-        [
-            step.draw.n_allowed
-            for step in record_search(
-                translator, text, target_lang=target_lang, sample=True, **options
-            ).record.steps
-            if step.draw
-        ]
-        for text in texts
-    ]
+    found: list[list[int]] = []
+    for text in texts:
+        progress(len(found))
+        drawn = record_search(translator, text, target_lang=target_lang, sample=True, **options)
+        found.append([step.draw.n_allowed for step in drawn.record.steps if step.draw])
+    return found
 
 
 def loop_lines(rates: Sequence[LoopRate]) -> list[str]:
