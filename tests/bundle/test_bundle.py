@@ -495,6 +495,8 @@ def test_the_way_to_the_model_is_shown(tmp_path: Path, bundle: Bundle) -> None:
     assert str(caught.value) == (
         f"model folder {tmp_path}/deep has no config.json; did you mean {tmp_path}/deep/german?"
     )
+    (tmp_path / "deep" / "germann.log").write_text("a file is no model, and neither is any folder")
+    (tmp_path / "deep" / "germans").mkdir()
     with pytest.raises(FormatError, match=r"there is no model folder .*did you mean .*/german\?"):
         load_bundle(tmp_path / "deep" / "germann")
     with pytest.raises(FormatError, match=r"there is no model folder .*/xyz\."):

@@ -131,8 +131,17 @@ def test_without_a_name_two_models_are_too_many(installed: Path) -> None:
 def test_a_wrong_name_gets_the_nearest_model_or_folder(installed: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no model folder en-dee; did you mean en-de"):
         find_model("en-dee")
-    (tmp_path / "run-multi30k").mkdir()
-    with pytest.raises(ConfigError, match="did you mean .*run-multi30k"):
+    for name in ("run-multi30k", "run-multi2k", "run-multi-log"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "run-multi3k.log").write_text("finished")
+    with pytest.raises(ConfigError, match="no model folder .*run-multi3k. Train one with"):
+        find_model(str(tmp_path / "run-multi3k"))
+    (tmp_path / "run-multi30k" / "checkpoints").mkdir()  # a run that has just begun
+    with pytest.raises(ConfigError, match=r"did you mean .*run-multi30k\?"):
+        find_model(str(tmp_path / "run-multi3k"))
+    (tmp_path / "run-multi30k" / "checkpoints").rmdir()
+    (tmp_path / "run-multi2k" / "config.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"did you mean .*run-multi2k\?"):
         find_model(str(tmp_path / "run-multi3k"))
     with pytest.raises(ConfigError, match="There is no model folder qqq. Train one with"):
         find_model("qqq")

@@ -427,6 +427,7 @@ def test_an_archive_that_needs_a_huge_window_is_refused(tmp_path: Path) -> None:
 
 def test_a_missing_file_suggests_the_nearest_name(tmp_path: Path) -> None:
     (tmp_path / "train.en").touch()
+    (tmp_path / "trian.eng").mkdir()  # a folder is no text
     with pytest.raises(DataError, match=r"trian\.en does not exist\. Did you mean .*train\.en\?"):
         list(read_lines(tmp_path / "trian.en"))
     with pytest.raises(DataError, match=r"does not exist\.$"):

@@ -122,11 +122,25 @@ def _no_folder(folder: Path) -> str:
         if _FOREIGN.fullmatch(folder.name):
             return _pickle_words(folder)
         return f"{folder} is a file; a model is a folder with {CONFIG}."
-    parent = folder.parent
-    siblings = [entry.name for entry in parent.iterdir()] if parent.is_dir() else []
-    near = difflib.get_close_matches(folder.name, siblings, n=1)
-    hint = f"; did you mean {parent / near[0]}?" if near else "."
+    near = difflib.get_close_matches(folder.name, models_beside(folder), n=1)
+    hint = f"; did you mean {folder.parent / near[0]}?" if near else "."
     return f"there is no model folder {folder}{hint}"
+
+
+def models_beside(path: Path) -> list[str]:
+    """The names of the models and runs in the folder of a path that may not exist."""
+    try:
+        entries = [*path.parent.iterdir()]
+    except OSError:
+        return []
+    return [each.name for each in entries if _is_file(each / CONFIG) or _is_run(each)]
+
+
+def _is_run(folder: Path) -> bool:
+    """Whether a folder has checkpoints, as a run has whose model is not written yet."""
+    with suppress(PermissionError):
+        return (folder / CHECKPOINTS).is_dir()
+    return False
 
 
 def _no_config(folder: Path) -> str:

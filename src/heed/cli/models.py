@@ -252,17 +252,12 @@ def find_model(name: str | None) -> Path:
         from heed.bundle.find import find_model_folder
 
         return find_model_folder(name)  # says why a file is not a model
-    near = get_close_matches(name, [*models, *_folders_beside(name)], n=1)
+    from heed.bundle.find import models_beside
+
+    beside = [str(Path(name).parent / each) for each in models_beside(Path(name))]
+    near = get_close_matches(name, [*models, *beside], n=1)
     hint = f"; did you mean {near[0]}?" if near else ". Train one with: heed train --out run/ …"
     raise ConfigError(f"There is no model folder {name}{hint}")
-
-
-def _folders_beside(name: str) -> list[str]:
-    path = Path(name)
-    try:
-        return [str(entry) for entry in path.parent.iterdir() if entry.is_dir()]
-    except OSError:
-        return []
 
 
 @command("list", "List installed models.")

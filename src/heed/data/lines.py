@@ -128,7 +128,8 @@ def require_file(path: str | Path) -> None:
         raise DataError(f"{path} does not exist: there is no folder {path.parent}.")
     near: list[str] = []
     with suppress(PermissionError):
-        near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1)
+        files = [each.name for each in os.scandir(path.parent) if not each.is_dir()]
+        near = difflib.get_close_matches(path.name, files, n=1)
     hint = f" Did you mean {path.with_name(near[0])}?" if near else ""
     raise DataError(f"{path} does not exist.{hint}")
 
