@@ -17,6 +17,10 @@ from heed.translate.result import Translation, join_parts, keep_distinct
 from heed.translate.search import rows_of
 from heed.translate.translator import Translator
 
+WORST = 4
+"""A text is not short if its translation may be more than this many times as long as it ought to
+be: by default, that of a sentence of ten tokens is cut after 40."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Call:
@@ -194,6 +198,18 @@ class Turns:
     def n_positions(self) -> int:
         """Source tokens of the waiting parts times hypotheses: the remaining work."""
         return rows_of(self.call.options) * sum(part.n_tokens for part in self.waiting)
+
+    def is_within(self, n_positions: int) -> bool:
+        """Whether the remaining work is at most so much, and not far more in the worst case."""
+        options = self.call.options
+        n_most = n_positions // rows_of(options)
+        if len(self.waiting) > n_most:
+            return False  # a part has at least one token
+        n_read = n_written = 0
+        for part in self.waiting:
+            n_read += part.n_tokens
+            n_written += min(options.max_length, options.source_limit(part.n_tokens))
+        return n_read <= n_most and n_written <= WORST * n_most
 
     def next_part(self) -> Part:
         """The first waiting part that is still wanted; if there is none, the last one."""

@@ -4,11 +4,13 @@ Each batch begins with the next part of the job whose turn it is. It is filled w
 length from all jobs with the same call, one from each job in turn. So a request of one sentence
 does not wait for a request of a thousand, and a short sentence does not wait for a long one. Parts
 for a second search have their own turns and batches, which combine those of several searches.
+Between two steps of a longer search, short requests are taken out of turn.
 
 Not thread-safe: `Scheduler` holds a lock.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from heed.serve.work.job import Call, Errand, Part, Turns
@@ -74,12 +76,14 @@ class Queue:
 
     Attributes:
         most_chars: characters of the waiting jobs, and of some that no longer wait.
+        n_added: number of jobs that were ever added.
     """
 
     def __init__(self, *, batch_tokens: int) -> None:
         self._batch_tokens = batch_tokens
         self._jobs: deque[Turns | Errand] = deque()
         self.most_chars = 0
+        self.n_added = 0
 
     @property
     def jobs(self) -> list[Turns | Errand]:
@@ -96,6 +100,7 @@ class Queue:
         """Add a job, whose first turn comes after all others."""
         self._jobs.append(job)
         self.most_chars += job.n_chars
+        self.n_added += 1
 
     def take(self) -> Batch | Errand | None:
         """The next work of a thread; None if there is none."""
@@ -107,35 +112,65 @@ class Queue:
             self.most_chars -= job.n_chars
             return job
         self._jobs.append(job)
-        part = job.next_part()
-        part.segment.has_begun = True
-        batch = Batch(
-            call=job.call, max_tokens=self._batch_tokens, parts=[part], is_again=job.is_again
-        )
+        batch = self._begin(job)
         self.fill(batch)
         return batch
 
+    def take_short(self, n_positions: int) -> Batch | None:
+        """A batch of requests that wait with little work, out of turn; None if there are none.
+
+        Short requests with the same call are taken together or not at all: many small batches take
+        longer than one.
+
+        Args:
+            n_positions: limit on their work.
+        """
+        self._forget()
+        waiting = (job for job in self._jobs if isinstance(job, Turns))
+        short = [job for job in waiting if job.is_within(n_positions)]
+        while short:
+            first = short[0]
+            alike = [job for job in short if _are_alike(job, first)]
+            n_all = sum(job.n_positions for job in alike)
+            if min(n_all, self._batch_tokens) <= n_positions:
+                batch = self._begin(first)
+                _fill(batch, alike)
+                return batch
+            short = [job for job in short if not _are_alike(job, first)]
+        return None
+
     def fill(self, batch: Batch) -> None:
         """Add parts that fit, one from each job in turn."""
-        offers = [
-            _Offer(job, batch)
-            for job in self._jobs
-            if isinstance(job, Turns)
-            and job.is_again == batch.is_again
-            and job.is_waiting
-            and job.call == batch.call
-        ]
-        giving = offers
-        while giving and not batch.is_full:
-            giving = [offer for offer in giving if offer.give()]
-        for offer in offers:
-            offer.settle()
+        waiting = (job for job in self._jobs if isinstance(job, Turns) and job.is_waiting)
+        _fill(batch, [job for job in waiting if _are_alike(job, batch)])
+
+    def _begin(self, job: Turns) -> Batch:
+        """A batch with the next part of a job."""
+        part = job.next_part()
+        part.segment.has_begun = True
+        return Batch(
+            call=job.call, max_tokens=self._batch_tokens, parts=[part], is_again=job.is_again
+        )
 
     def _forget(self) -> None:
         """Drop the jobs without waiting parts."""
         if not all(job.is_waiting for job in self._jobs):
             self._jobs = deque(job for job in self._jobs if job.is_waiting)
             self.most_chars = sum(job.n_chars for job in self._jobs)
+
+
+def _are_alike(job: Turns, other: Turns | Batch) -> bool:
+    """Whether their parts may share a batch."""
+    return job.is_again == other.is_again and job.call == other.call
+
+
+def _fill(batch: Batch, jobs: Iterable[Turns]) -> None:
+    """Add parts of these jobs that fit, one from each in turn."""
+    giving = offers = [_Offer(job, batch) for job in jobs]
+    while giving and not batch.is_full:
+        giving = [offer for offer in giving if offer.give()]
+    for offer in offers:
+        offer.settle()
 
 
 class _Offer:

@@ -1,6 +1,7 @@
 """`Scheduler`: threads that search the lines of all requests in shared batches.
 
-`queue.py` decides whose turn it is. The result of a line does not depend on its batch.
+`queue.py` decides whose turn it is, and `interludes.py` when a long search gives way to a short
+one. The result of a line does not depend on its batch.
 """
 
 import math
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heed.serve.refusal import Refusal
+from heed.serve.work.interludes import MOST_DEPTH, Interludes
 from heed.serve.work.job import Errand, Job, Part, second_turns
 from heed.serve.work.queue import Batch, Queue
 from heed.serve.work.results import Results
@@ -80,6 +82,7 @@ class Scheduler:
         self._unfinished: weakref.WeakSet[Results[Any]] = weakref.WeakSet()
         self._is_closing = False
         self._n_expected = 0
+        self._n_idle = 0
         self._speed = 0.0  # positions per second, of one thread
         self.speeds = Speeds()
         self.n_done = 0
@@ -161,17 +164,41 @@ class Scheduler:
             if isinstance(work, Errand):
                 do(work)
             else:
-                search(work, self._note)
+                self._search(work)
             del work  # otherwise it stays in memory until the next one
             with self._changed:
                 self.n_done += 1
+
+    def _search(self, batch: Batch, depth: int = 0) -> int:
+        """Search a batch, and short ones between its steps; the positions computed."""
+        between = Interludes(
+            n_added=lambda: self._queue.n_added,
+            # An idle thread was notified of all that waits.
+            may_begin=lambda: depth < MOST_DEPTH and not self._n_idle,
+            search=lambda n_positions: self._search_short(n_positions, depth + 1),
+        )
+        search(batch, self._note, between)
+        return between.n_done + between.n_given
+
+    def _search_short(self, n_positions: int, depth: int) -> int:
+        """Search requests of at most so many positions; 0 if there are none."""
+        with self._changed:
+            batch = self._queue.take_short(n_positions)
+        if batch is None:
+            return 0
+        n_computed = self._search(batch, depth)
+        with self._changed:
+            self.n_done += 1
+        return max(1, n_computed)
 
     def _next(self) -> Batch | Errand | None:
         with self._changed:
             while (work := self._queue.take()) is None:
                 if self._is_closing:
                     return None
+                self._n_idle += 1
                 self._changed.wait()
+                self._n_idle -= 1
             if isinstance(work, Batch) and not self._is_closing:
                 self._gather(work)
             return work

@@ -6,16 +6,18 @@ from dataclasses import replace
 from functools import partial
 
 from heed.serve.work.failures import refusal_of
+from heed.serve.work.interludes import Interludes
 from heed.serve.work.job import Call, Errand, Part, bring_all, refuse_all
 from heed.serve.work.queue import Batch
 from heed.translate.result import Translation
+from heed.translate.search import rows_of
 
 Note = Callable[[Batch, list[Part], int, float], None]
 """Called with a batch, its parts that need a second search (with their first translations), the
 target tokens of the others without alternatives, and the seconds it took."""
 
 
-def search(batch: Batch, note: Note) -> None:
+def search(batch: Batch, note: Note, between: Interludes) -> None:
     """Translate the parts of a batch and deliver the translations to their jobs.
 
     If that fails, each job is searched separately, so that only the request that causes an error
@@ -24,18 +26,19 @@ def search(batch: Batch, note: Note) -> None:
     Args:
         batch: the parts to translate.
         note: called when the translations are complete, before any client has one.
+        between: gives way to short requests between two steps.
     """
-    begun = time.monotonic()
+    begun = time.monotonic() - between.seconds  # that time is of other batches
     try:
         again: list[Part] = []
         found: list[tuple[Part, Translation]] = []
-        for part, one in _translated(batch):
+        for part, one in _translated(batch, between):
             if _is_open(batch, part, one):
                 again.append(replace(part, first=one))
             else:
                 found.append((part, one))
         n_tokens = sum(len(translation.tokens) for _, translation in found)
-        seconds = time.monotonic() - begun
+        seconds = time.monotonic() - between.seconds - begun
         # Before parts are queued for a second search: after an error here, all are searched again.
         whole = [(part.segment, part.take(translation)) for part, translation in found]
         note(batch, again, n_tokens, seconds)
@@ -46,7 +49,7 @@ def search(batch: Batch, note: Note) -> None:
             refuse_all({part.segment for part in batch.parts}, refusal_of(error))
             return
         for piece in pieces:
-            search(piece, note)
+            search(piece, note, between)
 
 
 def _pieces(batch: Batch) -> list[Batch]:
@@ -74,32 +77,42 @@ def _is_open(batch: Batch, part: Part, found: Translation) -> bool:
     return batch.call.translator.searcher.is_open(found, batch.call.options)
 
 
-def _translated(batch: Batch) -> list[tuple[Part, Translation]]:
+def _translated(batch: Batch, between: Interludes) -> list[tuple[Part, Translation]]:
     """The parts that were wanted until the end, with translations that may need a second search."""
     call, searcher = batch.call, batch.call.translator.searcher
+    found_by = partial(_found, call, between)
     if batch.is_again:
         firsts = [part.first for part in batch.parts if part.first is not None]
-        return _found(call, batch.parts, partial(searcher.search_again, found=firsts))
+        return found_by(batch.parts, partial(searcher.search_again, found=firsts))
     nested = [part for part in batch.parts if part.chunk.inner]
     plain = [part for part in batch.parts if not part.chunk.inner]
     return [
-        *_found(call, plain, searcher.search_once),
+        *found_by(plain, searcher.search_once),
         # Texts inside spans may need second searches of their own, which are done at once.
-        *_found(call, nested, searcher.search),
+        *found_by(nested, searcher.search),
     ]
 
 
 def _found(
-    call: Call, parts: Sequence[Part], search: Callable[..., list[Translation]]
+    call: Call,
+    between: Interludes,
+    parts: Sequence[Part],
+    search: Callable[..., list[Translation]],
 ) -> list[tuple[Part, Translation]]:
     """The translations that a search finds for parts that were wanted until the end."""
     if not parts:
         return []
+    n_rows = rows_of(call.options)
+
+    def is_wanted(place: int) -> bool:
+        between.step(n_rows)
+        return parts[place].segment.is_wanted
+
     found = search(
         [part.chunk for part in parts],
         options=call.options,
         alignment=call.alignment,
-        is_wanted=lambda place: parts[place].segment.is_wanted,
+        is_wanted=is_wanted,
     )
     pairs = zip(parts, found, strict=True)
     return [(part, one) for part, one in pairs if one.status != "unwanted"]
