@@ -191,6 +191,25 @@ def test_pairs_that_teachers_have_made_do_not_count_among_few_pairs(
     assert (found.data.recombine > 0, found.decoding.beam_size) == (is_few, 10 if is_few else 5)
 
 
+@pytest.mark.parametrize(
+    ("n_pairs", "settings", "width"),
+    [
+        (5_000, {}, 128),
+        (12_000, {}, 128),
+        (13_000, {}, 256),
+        (5_000, {"preset": "small"}, 256),
+        (5_000, {"training": {"time_s": "9h"}}, 256),
+        (5_000, {"task": "lm"}, 256),  # not measured
+    ],
+)
+def test_few_pairs_get_the_smallest_model_where_steps_alone_choose(
+    n_pairs: int, settings: dict[str, Any], width: int
+) -> None:
+    facts = replace(UNKNOWN, n_pairs=n_pairs, n_src_tokens=90_000, n_tgt_tokens=90_000)
+    training = {**settings.get("training", {}), "max_steps": 40_000}
+    assert resolve({**settings, "training": training}, facts).model.d_model == width
+
+
 def test_a_run_of_few_steps_has_small_batches() -> None:
     few, many = (
         resolve({"training": {"max_steps": n}}).training.batch_tokens for n in (100, 100_000)

@@ -78,7 +78,12 @@ MARKED = 1.6
 """Tokens of a text whose words are marked, for each token without: measured on film reviews."""
 
 FEW_PAIRS = 1_000, 12_000
-"""Sizes of a corpus whose pairs exchange phrases, and whose model searches with a larger beam."""
+"""Sizes of a corpus whose pairs exchange phrases, and whose model searches with a larger beam.
+
+For no more pairs, steps alone choose no model above `tiny`: with 5,000 pairs half of the features
+of its encoder died without a loss (`docs/log`, 2026-11-28, features that never fire), and fifteen
+minutes gained little on three (2026-11-26, R-Drop).
+"""
 
 STEPS_PER_VALIDATION = 20
 """Fewest steps between validations of a run limited by steps; one costs as much as several."""
@@ -103,7 +108,7 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     n_tokens_by_steps = tokens_of_steps(training, facts, max_steps) if _is_none(time_s) else 0.0
     budget_s = _seconds(time_s)
     family = family_of(asked, [], preset)
-    name = preset or choose_size(facts, budget_s, n_tokens_by_steps, family)
+    name = preset or choose_size(facts, budget_s, n_tokens_by_steps, family, _task(asked))
     model: Values = {
         "family": family.name,
         **_with_numbers(family.presets[name], asked.section("model")),
@@ -220,6 +225,15 @@ def time_limit(asked: Asked) -> float | None:
     if limit is None and not asked.is_set("training.max_steps"):
         return DEFAULT_TIME_S
     return None if _is_none(limit) else parse_duration(limit or DEFAULT_TIME_S)
+
+
+def has_no_limit(asked: Asked) -> bool:
+    """Whether neither time nor steps limit the run, because the user wants it so.
+
+    Raises:
+        ConfigError: the time is no duration.
+    """
+    return time_limit(asked) is None and _is_none(asked.get("training.max_steps"))
 
 
 def _uses_muon(training: Mapping[str, Any]) -> bool:
@@ -380,6 +394,7 @@ def choose_size(
     time_s: float,
     n_tokens_by_steps: float = 0.0,
     family: Family = FAMILIES[DEFAULT],
+    task: str = "",
 ) -> str:
     """The largest preset that learns from enough tokens.
 
@@ -389,8 +404,11 @@ def choose_size(
         n_tokens_by_steps: target tokens of a run limited only by steps; it gets `small` at most,
             because no time is given that would allow a larger model. 0 = the time decides.
         family: the family with the presets to choose from.
+        task: a translator of few pairs gets `tiny` if it is limited only by steps.
     """
     fitting = "tiny"
+    if task == "translate" and n_tokens_by_steps and facts.n_pairs <= FEW_PAIRS[1]:
+        return fitting
     for name in ("small",) if n_tokens_by_steps else ("small", "base", "big"):
         sizes = {"family": family.name, **family.presets[name]}
         n_tokens_by_time = expected_epochs(sizes, facts, time_s) * facts.n_tgt_tokens
