@@ -112,6 +112,7 @@ def test_pairs_come_from_two_files_tmx_po_and_standard_input(
     po.write_text('msgid "Dogs 12."\nmsgstr "Hunde 13."\n', "utf-8")
     code, out, err = check("--src", str(src), "--tgt", str(tgt), str(tmx), str(po))
     assert code == 0, err
+    assert f"{po} names no language in its header: msgid is read as en and msgstr as de" in err
     places = f"{src}:2", f"{tmx}:2", f"{po}:1"
     assert kinds_of(out) == {place: {"numbers"} for place in places}
     code, out, err = check("-", stdin=b"Dogs 12.\tHunde 13.\nTwo.\tZwei.\n")
@@ -123,6 +124,7 @@ def test_pairs_come_from_two_files_tmx_po_and_standard_input(
     [
         ([], "Give pairs to check"),
         (["--src", "a.en"], "--src and --tgt go together"),
+        (["--src", "a.de", "--tgt", "a.en"], "but the model translates en into de. Exchange"),
         (["memory.txt"], "memory.txt must end in .tsv, .csv, .tmx, .xliff or .po"),
         (["missing.tsv"], "missing.tsv"),
         (["memory.tsv", "-o", "x", "--clean", "x"], "must be two files"),

@@ -20,7 +20,7 @@ import pytest
 
 from heed.cli.corpus import CorpusFlags, corpus_from, language_of
 from heed.cli.progress import Display
-from heed.cli.train import finish, settings_from, unnamed_languages
+from heed.cli.train import finish, settings_from
 from heed.disk.files import is_locked, lock
 from heed.errors import ConfigError, DataError, UsageError
 from heed.train.recipe.folder import discard_if_not_begun
@@ -88,25 +88,6 @@ def test_a_run_that_has_begun_keeps_its_folder_when_it_fails(tmp_path: Path, wha
     assert not (tmp_path / "other").exists()
 
 
-@pytest.mark.parametrize(
-    ("languages", "flags"),
-    [
-        ({}, "--source-lang CODE --target-lang CODE"),
-        ({"source_lang": "en"}, "--target-lang CODE"),
-        ({"source_lang": "en", "target_lang": "de"}, ""),
-    ],
-)
-def test_unknown_languages_are_told_before_a_new_run(
-    tmp_path: Path, languages: dict[str, str], flags: str
-) -> None:
-    corpus = corpus_from(CorpusFlags(**languages), ["pairs.tsv"])
-    told = unnamed_languages(corpus, tmp_path)
-    assert told.endswith(f"add {flags}") if flags else told == ""
-    assert unnamed_languages(corpus_from(CorpusFlags(), ["memory.tmx"]), tmp_path) == ""
-    (tmp_path / "recipe.toml").touch()
-    assert unnamed_languages(corpus, tmp_path) == ""
-
-
 def test_a_command_without_languages_tells_it_unless_it_fails(
     call: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -123,6 +104,10 @@ def test_a_command_without_languages_tells_it_unless_it_fails(
     assert told not in err("few.tsv", "--source-lang", "en", "--target-lang", "de")
     shutil.rmtree(tmp_path / "run")
     assert err("few.tsv").count(told) == 1
+    shutil.rmtree(tmp_path / "run")
+    (tmp_path / "few.po").write_text("".join(f'msgid "a {n}" msgstr "b {n}"\n' for n in range(99)))
+    said = err("few.po", "--source-lang", "en", "--target-lang", "de")
+    assert "few.po names no language in its header: msgid is read as en and msgstr as de" in said
 
 
 def test_the_same_command_trains_then_says_it_is_finished(

@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +13,7 @@ import click
 from heed.bundle.outputs import require_not_read
 from heed.cli.command import Session, command, options
 from heed.cli.models import ModelFlags, load_translator, model_files, model_options
+from heed.cli.remarks import assumed_directions
 from heed.cli.streams import json_row, open_output
 from heed.errors import UsageError
 from heed.translate.doubts.judge import doubts_of_pair
@@ -83,7 +84,12 @@ def check(
             "heed: the model is not calibrated, so text that is left out, added or in another "
             "language is not found; heed calibrate learns to."
         )
-    pairs = _pairs(parts, translator, opening.source_lang, target_lang)
+    from heed.data.readers import read_part
+
+    parts = _directed(parts, translator, opening.source_lang, target_lang)
+    if remark := assumed_directions(parts):
+        session.say(f"heed: {remark}")
+    pairs = chain.from_iterable(map(read_part, parts))
     _Checked(session, as_json=as_json).write(translator, target_lang, pairs, output, clean)
 
 
@@ -107,18 +113,26 @@ def _parts(
     return [*corpus_from(given, [*files]).train]
 
 
-def _pairs(
+def _directed(
     parts: "list[ParallelFiles]",
     translator: "Translator",
     source_lang: str | None,
     target_lang: str | None,
-) -> "Iterator[Pair]":
-    """The pairs of all files, in the direction of the translator."""
-    from heed.data.readers import read_part
+) -> "list[ParallelFiles]":
+    """The files in the direction of the translator.
 
+    Raises:
+        UsageError: the names of two files say the opposite direction.
+    """
     source, target = translator.reader.direction(source_lang, target_lang)
     for part in parts:
-        yield from read_part(replace(part, source_lang=source, target_lang=target))
+        if source != target and (part.source_lang, part.target_lang) == (target, source):
+            src, tgt = part.files
+            raise UsageError(
+                f"--src {src} and --tgt {tgt} are {target} and {source} by their names, but the "
+                f"model translates {source} into {target}. Exchange the files, or rename them."
+            )
+    return [replace(part, source_lang=source, target_lang=target) for part in parts]
 
 
 class _Checked:
@@ -138,7 +152,7 @@ class _Checked:
         self,
         translator: "Translator",
         target_lang: str | None,
-        pairs: "Iterator[Pair]",
+        pairs: "Iterable[Pair]",
         output: str,
         clean: str | None,
     ) -> None:
@@ -146,7 +160,8 @@ class _Checked:
         with ExitStack() as stack:
             doubtful = stack.enter_context(open_output(output))
             others = stack.enter_context(open_output(clean)) if clean else None
-            while portion := list(islice(pairs, PORTION)):
+            reading = iter(pairs)
+            while portion := list(islice(reading, PORTION)):
                 found = translator.judged(
                     [pair.src for pair in portion],
                     [pair.tgt for pair in portion],

@@ -192,6 +192,8 @@ def _parallel_parts(
             f"--{role}src and --{role}tgt must be files, but one is standard input (-), which can "
             "only be a table of both languages: heed train - < corpus.tsv"
         )
+    for pair in zip(src, tgt, strict=True):
+        _require_no_exchange(texts, role, *pair)
     return tuple(
         ParallelFiles(
             files=(src_path, tgt_path),
@@ -200,6 +202,21 @@ def _parallel_parts(
         )
         for src_path, tgt_path in zip(src, tgt, strict=True)
     )
+
+
+def _require_no_exchange(texts: CorpusFlags, role: str, src: str, tgt: str) -> None:
+    """Refuse two files whose names say the languages of the flags in the opposite order.
+
+    Raises:
+        UsageError: they do.
+    """
+    named, given = (language_of(src), language_of(tgt)), (texts.source_lang, texts.target_lang)
+    if named == given[::-1] and named[0] != named[1]:
+        raise UsageError(
+            f"--{role}src {src} and --{role}tgt {tgt} are {named[0]} and {named[1]} by their "
+            f"names, but --source-lang is {given[0]} and --target-lang is {given[1]}. Exchange the "
+            "files or the languages."
+        )
 
 
 def language_of(path: str) -> str:

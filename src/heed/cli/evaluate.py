@@ -22,6 +22,7 @@ from heed.cli.models import (
     model_files,
     model_options,
 )
+from heed.cli.remarks import remark_on_names
 from heed.cli.streams import open_saved
 from heed.cli.survival import show_survival
 from heed.cli.terminal import echo
@@ -222,13 +223,13 @@ def evaluate(
     reading = replace(reading, target_lang=into)
     require_installed(judging.names, reading)
     if translator:
+        remark_on_names(session, (files.src or "", files.ref[0]), (source_lang, into))
         name = f"model {opening.names}" if opening.names in systems else opening.names
         search = checked_search(translator.options, searching.wishes) | {"target_lang": target_lang}
         if judging.survival:
             test = Original(sources, known, source_lang, reading.target_lang, judging.seed)
-            glossary = open_glossary(session, judging.glossary)
-            texts = translator, test, reading
-            show_survival(session, *texts, search, glossary=glossary, as_json=as_json)
+            ways: Any = {"glossary": open_glossary(session, judging.glossary), "as_json": as_json}
+            show_survival(session, translator, test, reading, search, **ways)
             return
         if judging.decoding:
             show_decoding(session, translator, sources, known[0], target_lang, as_json=as_json)

@@ -27,6 +27,7 @@ from heed.cli.command import (
 )
 from heed.cli.corpus import OWN_FLAGS, CorpusFlags, corpus_from, text_from
 from heed.cli.models import find_model
+from heed.cli.remarks import remarks_on
 from heed.cli.stopping import stop_signals
 from heed.cli.terminal import echo
 from heed.errors import UsageError
@@ -212,10 +213,10 @@ def train(
         corpus = corpus_from(texts, files, say=session.say)
     if not out:
         raise UsageError("Missing --out: where to write the model, e.g. --out run/")
-    remark = unnamed_languages(corpus, Path(out)) if task == "translate" else ""
+    remarks = remarks_on(corpus, asked, Path(out))
     with _shown(session, out, dashboard):
         outcome, stop_signal = start(
-            session, asked, corpus, out, tensorboard, at_end=choose_heads, remark=remark
+            session, asked, corpus, out, tensorboard, at_end=choose_heads, remarks=remarks
         )
         finish(session, outcome, out, stop_signal)
 
@@ -237,30 +238,6 @@ def _require_override_or_file(arguments: Sequence[str]) -> None:
             raise UsageError(
                 f"{text} is neither a file nor a setting: did you mean {meant}{value.strip()}?"
             )
-
-
-def unnamed_languages(corpus: "Corpus", out: Path) -> str:
-    """A warning if a new run will give a model whose languages are unknown; else ""."""
-    from heed.data.readers import is_table
-    from heed.machine.threads import process_rank
-    from heed.train.recipe.files import RECIPE_FILE
-
-    # With other languages, a run that exists would be another one.
-    if process_rank() != 0 or (out / RECIPE_FILE).exists():
-        return ""
-    if any(len(part.files) == 1 and not is_table(part) for part in corpus.train):
-        return ""  # such a file is refused without languages
-    flags = [
-        f"--{side}-lang CODE"
-        for side in ("source", "target")
-        if not all(getattr(part, f"{side}_lang") for part in corpus.train)
-    ]
-    if not flags:
-        return ""
-    return (
-        "The languages of this corpus are not known, so heed serve will not serve the model. "
-        f"To name them, stop and add {' '.join(flags)}"
-    )
 
 
 def _nearest_setting(name: str) -> str:
@@ -290,16 +267,16 @@ def _shown(session: Session, out: str, port: int | None) -> AbstractContextManag
     return dashboard(out, port, session.say)
 
 
-def _once(text: str, say: Callable[[str], object]) -> "Report":
-    """Says a text when the corpus has been read, and neither it nor a setting was refused."""
+def _once(texts: Sequence[str], say: Callable[[str], object]) -> "Report":
+    """Says some texts when the corpus has been read, and neither it nor a setting was refused."""
     from heed.data.prepare import READING
 
-    waiting = [text]
+    waiting = [*texts]
 
     def report(event: dict[str, Any]) -> None:
         is_reading = event["kind"] == "note" or event.get("phase") == READING
-        if waiting and not is_reading:
-            say(waiting.pop())
+        while waiting and not is_reading:
+            say(waiting.pop(0))
 
     return report
 
@@ -313,14 +290,14 @@ def start(
     *,
     at_end: Callable[[Path], object] = lambda out: None,
     given_s: float | None = None,
-    remark: str = "",
+    remarks: Sequence[str] = (),
 ) -> tuple["Outcome", int | None]:
     """Run training with a display; the first signal pauses it, the second one ends it at once.
 
     Before the first step there is nothing to save, so the first signal ends the process. `at_end`
     is called with the folder of a run that has ended, while it is locked. `given_s` is the time
-    limit as the user gave it, if `asked` has only the rest of it. `remark` is said once the corpus
-    has been read.
+    limit as the user gave it, if `asked` has only the rest of it. `remarks` are printed once the
+    corpus has been read.
 
     Returns:
         The outcome, and the signal that stopped the run or None.
@@ -343,8 +320,8 @@ def start(
 
         if use_tensorboard and is_leader:
             reports.append(tensorboard(Path(out)))
-        if remark:
-            reports.append(_once(remark, say))
+        if remarks:
+            reports.append(_once(remarks, say))
         try:
             with discard_if_not_begun(Path(out)) if is_leader else nullcontext():
                 outcome = train_with_teachers(

@@ -1,6 +1,6 @@
 """The user's input before any file is read: the files of a corpus and its settings."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -142,7 +142,8 @@ def tagged_languages(
 
     Raises:
         ConfigError: both directions are wanted, but one vocabulary for both is not, or a file's
-            languages are unknown; or dev or test pairs are in a language without a tag.
+            languages are unknown; or dev or test pairs are in a language without a tag, or in the
+            opposite direction.
     """
     languages = [*known, *(part.target_lang for part in corpus.train)]
     if config.both_directions:
@@ -176,8 +177,11 @@ def tagged_languages(
             "--target-lang."
         )
     tags = found if known or len(found) > 1 else ()
+    held_out = (*corpus.dev, *corpus.test)
     if tags:
-        _require_tagged((*corpus.dev, *corpus.test), tags, both=config.both_directions)
+        _require_tagged(held_out, tags, both=config.both_directions)
+    else:
+        _require_same_direction(held_out, {(p.source_lang, p.target_lang) for p in corpus.train})
     return tags
 
 
@@ -201,6 +205,28 @@ def _require_tagged(parts: Iterable[ParallelFiles], tags: tuple[str, ...], *, bo
                     "none of them. End the file's name with its language, as in dev."
                     f"{tags[0]}, or leave the file out."
                 )
+
+
+def _require_same_direction(
+    parts: Iterable[ParallelFiles], learned: Collection[tuple[str, str]]
+) -> None:
+    """Refuse pairs in the opposite direction of those that a model learns from.
+
+    Args:
+        parts: dev and test files.
+        learned: source and target language of each training file.
+
+    Raises:
+        ConfigError: names the files.
+    """
+    for part in parts:
+        direction = part.source_lang, part.target_lang
+        if direction not in learned and direction[::-1] in learned and all(direction):
+            raise ConfigError(
+                f"{names_of([part])} must be translated in the direction of the training pairs, "
+                f"{' to '.join(direction[::-1])}, but by their names or languages they are "
+                f"{' to '.join(direction)}. Exchange the two sides."
+            )
 
 
 def names_of(parts: Iterable[ParallelFiles]) -> str:

@@ -179,6 +179,16 @@ def read_messages(path: str | Path, source_lang: str, target_lang: str) -> Itera
         raise DataError(f"{path}: {error}") from None
 
 
+def names_language(path: str | Path) -> bool:
+    """Whether the header of a catalog names the language of its translations.
+
+    Raises:
+        DataError: the file is missing, damaged or not a catalog.
+    """
+    headers = (each.texts.get("msgstr", "") for each in entries(_text_of(path)) if each.is_header())
+    return bool(_LANGUAGE.search(next(headers, "")))
+
+
 def charset_of(data: bytes) -> str:
     """The encoding that the header of a catalog declares; "" if it declares none."""
     found = _CHARSET.search(data)

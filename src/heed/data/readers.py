@@ -214,6 +214,16 @@ def is_table(part: ParallelFiles) -> bool:
     return len(part.files) == 1 and (path == STDIN or suffix_of(path) in TABLES)
 
 
+def is_catalog(part: ParallelFiles) -> bool:
+    """Whether it is a catalog of gettext."""
+    return len(part.files) == 1 and suffix_of(part.files[0]) == ".po"
+
+
+def needs_languages(part: ParallelFiles) -> bool:
+    """Whether it is read only if both languages are known."""
+    return len(part.files) == 1 and not is_table(part) and not is_catalog(part)
+
+
 def table_columns(part: ParallelFiles) -> Columns | None:
     """The columns that `read_part` takes from a table; None for other files and an empty table.
 
