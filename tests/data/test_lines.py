@@ -7,6 +7,7 @@ import lzma
 import os
 import random
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -450,6 +451,23 @@ def test_a_folder_or_a_forbidden_file_is_refused(
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(DataError, match=r"secret cannot be read: permission denied. Try: chmod"):
         require_file(tmp_path / "secret")
+
+
+def test_a_command_in_a_message_has_unusual_names_in_quotes(tmp_path: Path) -> None:
+    """Without them a shell would read two files, or wait for the other quote."""
+    odd = tmp_path / "Anna's text.en"
+    for path, content, command in (
+        (odd, "Zwölf".encode("utf-16"), ["iconv", "-f", "utf-16", "-t", "utf-8", str(odd)]),
+        (odd, b"a\xff\n", ["iconv", "-f", "ENCODING", "-t", "utf-8", str(odd)]),
+        (odd, b"a\r" * 20, ["tr", "\\r", "\\n", "<", str(odd)]),
+        (odd.with_suffix(".gz"), b"a\n" * 20, ["mv", str(odd.with_suffix(".gz"))]),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(DataError) as error:
+            list(read_lines(path))
+        message = str(error.value)
+        words = shlex.split(message[message.index(f"{command[0]} ") :].replace(",", " ,"))
+        assert words[: len(command)] == command
 
 
 def test_the_suffix_of_a_name_leaves_compression_out() -> None:

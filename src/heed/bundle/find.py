@@ -3,6 +3,7 @@
 import difflib
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -85,7 +86,8 @@ def find_model_folder(path: str | os.PathLike[str]) -> Path:
     if problems:
         raise FormatError(f"{folder} has no checkpoint that can be used. {problems[0]}")
     if (folder / CONFIG).is_file():
-        way_out = f" To check its files and to write {MANIFEST} again: heed quantize {folder}"
+        again = f"heed quantize {shlex.quote(str(folder))}"
+        way_out = f" To check its files and to write {MANIFEST} again: {again}"
         raise FormatError(
             f"{folder} has no {MANIFEST}: it was not completely written, or not by heed."
             f"{way_out if lacks_manifest(folder) else ''}"

@@ -10,6 +10,7 @@ import io
 import lzma
 import os
 import re
+import shlex
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -120,7 +121,9 @@ def require_file(path: str | Path) -> None:
         raise DataError(f"{path} must be a file, but is a folder.")
     if path.exists():
         if not os.access(path, os.R_OK):
-            raise DataError(f"{path} cannot be read: permission denied. Try: chmod +r {path}")
+            raise DataError(
+                f"{path} cannot be read: permission denied. Try: chmod +r {in_shell(path)}"
+            )
         return
     if path.is_symlink():
         raise DataError(f"{path} is a link to {os.readlink(path)}, which does not exist.")
@@ -252,8 +255,8 @@ def as_data_error(path: str | Path, number: int | None = None) -> Iterator[None]
         suffix = Path(path).suffix
         if not number and _is_plain(path):
             raise DataError(
-                f"{path} is not compressed, though its name ends in {suffix}. Rename it: mv {path} "
-                f"{Path(path).with_suffix('')}"
+                f"{path} is not compressed, though its name ends in {suffix}. Rename it: "
+                f"mv {in_shell(path)} {in_shell(Path(path).with_suffix(''))}"
             ) from error
         if not number and (packer := _other_packer(path)):
             raise DataError(
@@ -356,7 +359,7 @@ def require_line_feeds(head: bytes, path: str | Path) -> None:
     """
     if b"\n" in head or head.rstrip(b"\r").count(b"\r") < _FEWEST_RETURNS:
         return
-    source = "" if str(path) == STDIN else f" < {path}"
+    source = "" if str(path) == STDIN else f" < {in_shell(path)}"
     raise DataError(
         f"{shown_name(path)} must have line feeds at the ends of its lines, but has carriage "
         f"returns, as on old Macs. Convert it: tr '\\r' '\\n'{source}"
@@ -405,4 +408,10 @@ def _piped(command: str, path: str | Path) -> str:
     unpack = _UNPACK.get(Path(path).suffix.lower())
     if str(path) == STDIN:
         return command
-    return f"{unpack} {path} | {command}" if unpack else f"{command} {path}"
+    name = in_shell(path)
+    return f"{unpack} {name} | {command}" if unpack else f"{command} {name}"
+
+
+def in_shell(path: str | Path) -> str:
+    """A path as a shell command has it: in quotes if it has blanks or other special characters."""
+    return shlex.quote(str(path))

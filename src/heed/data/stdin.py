@@ -5,7 +5,7 @@ import zlib
 from contextlib import nullcontext
 from pathlib import Path
 
-from heed.data.lines import STDIN, read_chunks, require_single_bytes
+from heed.data.lines import STDIN, in_shell, read_chunks, require_single_bytes
 from heed.disk.files import atomic_writer
 from heed.errors import DataError
 
@@ -22,7 +22,11 @@ def keep_stdin(path: Path, *, is_kept: bool) -> str:
         RunError: the disk is full or read-only, or permission is denied.
     """
     is_there = is_kept and path.exists()
-    remedy = f"To continue with its earlier content: < {path}" if is_there else "Try: < corpus.tsv"
+    remedy = (
+        f"To continue with its earlier content: < {in_shell(path)}"
+        if is_there
+        else "Try: < corpus.tsv"
+    )
     if sys.stdin is None or sys.stdin.isatty():
         found = "is closed" if sys.stdin is None else "is a terminal"
         raise DataError(f"standard input must contain sentence pairs, but {found}. {remedy}")

@@ -13,6 +13,7 @@ from torch import Tensor
 from heed.bundle.bundle import description_files, load_bundle, save_bundle
 from heed.bundle.find import BEST, CHECKPOINTS, INT8, SHORTLIST, step_folders
 from heed.data.foreign import foreign_pieces
+from heed.data.lines import in_shell
 from heed.data.prepared import Prepared
 from heed.disk.files import read_json_lines
 from heed.disk.folders import read_manifest
@@ -177,7 +178,7 @@ def _remove_rounded(out: Path, report: Report, step: int) -> None:
     for path in stale:
         path.unlink()
     if stale:
-        text = f"the int8 weights of the earlier model were removed: run heed quantize {out} again"
+        text = f"the int8 weights of the earlier model were removed: run heed quantize {in_shell(out)} again"
         report({"kind": "note", "step": step, "text": text})
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.data.corpus import Corpus
+from heed.data.lines import in_shell
 from heed.data.prepared import Prepared
 from heed.disk.files import crc32, lock, read_json_lines, to_json
 from heed.machine.cpu import prepare_cpu
@@ -138,7 +139,7 @@ def _outcome(
         validation=best_validation(out),
         limits=reached_limits(trainer, given_s) if trainer.progress.is_finished else "",
         further=how_to_go_on(trainer, asked, given_s),
-        usage=TASKS[recipe.task].usage.format(out=out),
+        usage=TASKS[recipe.task].usage.format(out=in_shell(out)),
     )
 
 
