@@ -178,7 +178,8 @@ def _remove_rounded(out: Path, report: Report, step: int) -> None:
     for path in stale:
         path.unlink()
     if stale:
-        text = f"the int8 weights of the earlier model were removed: run heed quantize {in_shell(out)} again"
+        again = f"heed quantize {in_shell(out)}"
+        text = f"the int8 weights of the earlier model were removed: run {again} again"
         report({"kind": "note", "step": step, "text": text})
 
 
