@@ -108,7 +108,11 @@ class _Run:
 
     def tail(self) -> str:
         """The last characters."""
-        return "".join(text[-_CONTEXT:] for text in self.texts[-_CONTEXT:])[-_CONTEXT:]
+        found, place = "", len(self.texts)
+        while place and len(found) < _CONTEXT:
+            place -= 1
+            found = self.texts[place][-_CONTEXT:] + found
+        return found[-_CONTEXT:]
 
     def insert_blank(self) -> None:
         """Separate the text so far from the next one, outside of the pairs between them."""
@@ -177,7 +181,8 @@ def _separate(run: _Run, structure: Structure, number: int) -> None:
     if _ORDINAL.search(f"{before}\0{text}"):
         return
     apart = _not_within(_spans_at_border(before, text), before + text)
-    if apart and _not_within(apart, before + _text_from(structure, number)):
+    following = _text_from(structure, number) if apart else text
+    if apart and (following == text or _not_within(apart, before + following)):
         run.insert_blank()
 
 
