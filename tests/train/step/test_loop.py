@@ -384,3 +384,21 @@ def test_slow_validations_take_a_fifth_of_the_time_and_the_run_ends_in_time() ->
     assert trainer.progress.reserve_s is not None
     assert 0.33 <= trainer.progress.reserve_s < 2
     assert 8 < trainer.elapsed_s < 10.3
+
+
+def test_a_long_preparation_is_followed_by_no_validation_and_slows_no_forecast() -> None:
+    config = TrainConfig(time_s=1000, max_steps=6, batch_tokens=64, warmup_steps=4, validations=10)
+    trainer, is_prepared = make_trainer(config), False
+    trainer.time_limit_s, own = 1000.0, trainer.pairs
+
+    def prepared(epoch: int) -> Any:
+        nonlocal is_prepared
+        if not is_prepared:
+            is_prepared = True
+            trainer.started_at -= 400  # as if so many seconds had passed
+        return own(epoch)
+
+    trainer.pairs = prepared
+    events = run(trainer)
+    assert [event["step"] for event in events if event["kind"] == "validation"] == [6]
+    assert trainer.began_s >= 400

@@ -119,6 +119,13 @@ def _paused_before_epoch(trainer: Trainer, keeper: Keeper, report: Report, saved
                 report(roll_back(progress, lambda: keeper.restore(trainer)))
             _save(trainer, keeper)
         return True
+    if progress.step == trainer.began_step:
+        # What was prepared before the first step of this start says nothing about the duration of
+        # steps, and a model that has learned nothing since needs no validation.
+        trainer.tick()
+        trainer.began_s = trainer.validated_s = trainer.clock_s
+    if progress.step == 0:
+        _skip_validations(trainer)
     return False
 
 
@@ -236,11 +243,7 @@ def _validate(trainer: Trainer, keeper: Keeper, validate: Validate, report: Repo
     trainer.validation_s = trainer.clock_s - before_s
     trainer.beyond_s = group.agree(validation.beyond_s if validation else 0.0)
     progress.validations += 1
-    if not config.validate_every and config.validations:
-        # A slow validation may take longer than the interval: those in between are skipped.
-        progress.validations = max(
-            progress.validations, math.floor(trainer.share * config.validations)
-        )
+    _skip_validations(trainer)
     # A model that is not finite has no score, and is never the best.
     best = -math.inf if progress.best is None else progress.best
     is_best = math.isfinite(score) and score >= best  # if equal, the later, which learned more
@@ -265,6 +268,14 @@ def _validate(trainer: Trainer, keeper: Keeper, validate: Validate, report: Repo
                 **asdict(validation),
             }
         )
+
+
+def _skip_validations(trainer: Trainer) -> None:
+    """Count those whose place in the budget a slow validation or preparation has passed."""
+    progress, config = trainer.progress, trainer.config
+    if not config.validate_every:
+        passed = math.floor(trainer.share * config.validations)
+        progress.validations = max(progress.validations, passed)
 
 
 def _step_event(trainer: Trainer, result: StepResult, seconds: float) -> dict[str, Any]:
