@@ -147,6 +147,17 @@ def test_a_multipart_form_in_another_encoding_is_refused(post: Post) -> None:
     assert "must be UTF-8" in refused(post(content=b"--x--", headers={"Content-Type": kind}))
 
 
+@pytest.mark.parametrize("boundary", ["charset=x", '"a charset=latin-1"'])
+def test_a_boundary_names_no_encoding(post: Post, boundary: str) -> None:
+    pairs = {"q": "a", "source": "en", "target": "de"}
+    line = boundary.strip('"')
+    part = '--{}\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'
+    content = "".join(part.format(line, *pair) for pair in pairs.items()) + f"--{line}--\r\n"
+    kind = f"multipart/form-data; boundary={boundary}"
+    answer = post(content=content.encode(), headers={"Content-Type": kind})
+    assert answer.status_code == 200, answer.text
+
+
 @pytest.mark.parametrize(
     "part",
     ['name="q"\r\n\r\nGr\xfc\xdfe', 'name="\xfc"\r\n\r\na', 'name="f"; filename="\xfc"\r\n\r\na'],

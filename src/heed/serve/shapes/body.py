@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
@@ -186,7 +187,7 @@ def _collected(pairs: list[tuple[str, str]]) -> dict[str, Any]:
 
 async def _read_multipart(request: Request, query: dict[str, Any], max_bytes: int) -> Parameters:
     kind = request.headers["content-type"]
-    charset = kind.lower().partition("charset=")[2].strip(' "')
+    charset = parse_options_header(kind)[1].get(b"charset", b"").decode("latin-1").lower()
     if charset and not charset.startswith(("utf-8", "utf8", "us-ascii")):
         raise _not_utf8()
     # Starlette reads what is not UTF-8 as Latin-1. Latin-1 gives the bytes back, to decode here.
