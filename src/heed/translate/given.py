@@ -213,12 +213,7 @@ def score_given(
         One score a pair, in order; its status is `too_long` if nothing was computed.
     """
     src_vocab, vocab = reader.src_vocab, reader.tgt_vocab
-    longest = reader.max_whole_tokens + 1  # and <eos>
-    whole = [
-        i
-        for i, pair in enumerate(pairs)
-        if max(len(pair.src_ids) - len(tag), len(pair.tgt_ids)) <= longest
-    ]
+    whole = [i for i, pair in enumerate(pairs) if _is_whole(reader, pair, tag)]
     scores = [PairScore(tokens=[], token_scores=[], status="too_long")] * len(pairs)
     lengths = [max(len(pairs[i].src_ids), len(pairs[i].tgt_ids)) for i in whole]
     for places in batches(lengths, *limits):
@@ -235,6 +230,12 @@ def score_given(
                 tokens=pair.tokens, token_scores=row[: len(pair.tgt_ids)]
             )
     return scores
+
+
+def _is_whole(reader: LineReader, pair: GivenPair, tag: list[int]) -> bool:
+    """Whether neither side is too long to be read at once."""
+    longest = reader.max_whole_tokens + 1  # and <eos>
+    return max(len(pair.src_ids) - len(tag), len(pair.tgt_ids)) <= longest
 
 
 def given_scores(
@@ -311,6 +312,25 @@ def given_translations(
             doubts=_about_spans(normalize(source), normalize(text), reader.rules),
         )
         for source, text, pair, score in zip(*texts, pairs, scores, strict=True)
+    ]
+
+
+def read_translations(
+    reader: LineReader, texts: tuple[Sequence[str], Sequence[str]], tag: list[int]
+) -> list[Translation]:
+    """The pieces of given translations, as `given_translations` finds them, and nothing else.
+
+    Args:
+        reader: turns lines into ids.
+        texts: sources, and their translations.
+        tag: in front of each source.
+    """
+    read = [read_with_slots(reader, *pair, tag) for pair in zip(*texts, strict=True)]
+    return [
+        Translation(text=normalize(text), tokens=pair.tokens[:-1], source_tokens=pair.source_tokens)
+        if _is_whole(reader, pair, tag)
+        else Translation(text=normalize(text))
+        for text, pair in zip(texts[1], read, strict=True)
     ]
 
 

@@ -15,6 +15,7 @@ Source: Brown et al. 1993, section 4.1 (model 1); Och and Ney 2002, "Discriminat
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,13 @@ LEAST = 1e-4
 
 Scores = NDArray[np.float64]
 _Ids = Sequence[int]
+
+
+class Ranking(Protocol):
+    """What decides which hypotheses of a search come first."""
+
+    def applied(self, search: Search) -> Search:
+        """The same search with its hypotheses in this order."""
 
 
 class Reranker:
@@ -73,6 +81,22 @@ class Reranker:
         # A search ranks hypotheses that ended before those that were cut.
         is_other = np.array([each.status != hypotheses[0].status for each in hypotheses])
         return [hypotheses[place] for place in np.lexsort((-scores, is_other)).tolist()]
+
+    def applied(self, search: Search) -> Search:
+        """The same search, whose hypotheses are ranked anew; samples stay as they are drawn."""
+
+        def changed(
+            parts: Sequence[Chunk], options: DecodeOptions, are_wanted: BatchIsWanted | None
+        ) -> list[list[Hypothesis]]:
+            if options.sample:
+                return search(parts, options, are_wanted)
+            found = search(parts, replace(options, n_best=options.beam_size), are_wanted)
+            return [
+                (some if _is_decided(part) else self.ranked(part.src_ids, some))[: options.n_best]
+                for part, some in zip(parts, found, strict=True)
+            ]
+
+        return changed
 
     def explained(self, src_ids: _Ids, targets: Sequence[_Ids]) -> Scores:
         """log p(x | y) of a source, by its pieces and by its words, `(2, n_targets)`.
@@ -133,23 +157,9 @@ def reranker_of(lexicon: Lexicon | None, src_vocab: Vocab, tgt_vocab: Vocab) -> 
     return None if lexicon is None else Reranker(lexicon, src_vocab, tgt_vocab)
 
 
-def reranking(search: Search, reranker: Reranker | None) -> Search:
-    """The same search, whose hypotheses are ranked anew; samples stay as they are drawn."""
-    if reranker is None:
-        return search
-
-    def changed(
-        parts: Sequence[Chunk], options: DecodeOptions, are_wanted: BatchIsWanted | None
-    ) -> list[list[Hypothesis]]:
-        if options.sample:
-            return search(parts, options, are_wanted)
-        found = search(parts, replace(options, n_best=options.beam_size), are_wanted)
-        return [
-            (some if _is_decided(part) else reranker.ranked(part.src_ids, some))[: options.n_best]
-            for part, some in zip(parts, found, strict=True)
-        ]
-
-    return changed
+def reranking(search: Search, ranking: Ranking | None) -> Search:
+    """The same search, whose hypotheses are ranked anew; None = by their scores only."""
+    return search if ranking is None else ranking.applied(search)
 
 
 def _is_decided(part: Chunk) -> bool:

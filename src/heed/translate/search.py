@@ -32,7 +32,7 @@ from heed.translate.empty import search_non_empty
 from heed.translate.inspect import Weights, cross_attention
 from heed.translate.parts import Chunk
 from heed.translate.protect import Draft, read_draft, with_spans
-from heed.translate.rerank import Reranker, reranking
+from heed.translate.rerank import Ranking, reranking
 from heed.translate.result import Translation
 from heed.translate.term_search import Answer, TermSearch, as_faithful, in_pieces
 from heed.translate.wanted import IsWanted, of_batch, of_equals, of_items
@@ -74,7 +74,7 @@ class Searcher:
     alignment_heads: AlignmentHeads | None = None
     judge: Judge | None = None
     searches_again: bool = False
-    reranker: Reranker | None = None
+    reranker: Ranking | None = None
 
     def search(
         self,

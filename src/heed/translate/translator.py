@@ -37,7 +37,7 @@ from heed.translate.lines import (
     with_prefixes,
 )
 from heed.translate.load import Traceable
-from heed.translate.rerank import reranker_of
+from heed.translate.rerank import Ranking, reranker_of
 from heed.translate.result import (
     Alignment,
     Continuation,
@@ -157,7 +157,7 @@ class Translator:
     ) -> None:
         self.model, self.judge = model, judge or Judge(None, src_vocab, tgt_vocab)
         self.searches_again = self.judge.judgment is not None
-        self.reranker = reranker_of(lexicon, src_vocab, tgt_vocab)
+        self.reranker: Ranking | None = reranker_of(lexicon, src_vocab, tgt_vocab)
         self.twin, self.alignment_heads = twin, alignment_heads
         self.src_vocab, self.tgt_vocab = src_vocab, tgt_vocab
         self.options = options or DecodeOptions()

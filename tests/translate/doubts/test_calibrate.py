@@ -21,7 +21,7 @@ from tests.translate.doubts.word_for_word import (
 from heed.bundle.doubts import Judgment
 from heed.errors import DataError
 from heed.text.vocab import Vocab
-from heed.translate.doubts.calibrate import calibrate
+from heed.translate.doubts.calibrate import Pairs, calibrate
 from heed.translate.doubts.faults import cut_stretch, in_no_language
 from heed.translate.doubts.features import AT_ONCE, NAMES, Measured, measure
 from heed.translate.doubts.judge import Judge, is_doubtful
@@ -141,20 +141,25 @@ def test_the_same_pairs_teach_the_same(words: Vocab, judgment: Judgment, tmp_pat
     assert again.to_files() == judgment.to_files()
 
 
-def test_only_development_sources_and_parts_of_them_are_translated(
+def test_only_development_sources_and_parts_of_them_are_translated_and_scored(
     words: Vocab, tmp_path: Path
 ) -> None:
     """Text in no language becomes long translations, and nobody compares with them."""
-    plain, translated_texts = sources(words), set[str]()
+    plain, computed = sources(words), set[str]()
 
     def translate(texts: Sequence[str], places: Sequence[int]) -> list[Translation]:
-        translated_texts.update(texts)
+        computed.update(texts)
         return plain.translate(texts, places)
 
+    def score(given: Pairs, places: Sequence[int]) -> list[Translation]:
+        computed.update(src for src, _ in given)
+        return plain.score(given, places)
+
     training = counted(store(tmp_path, words), words, words)
-    found = calibrate(replace(plain, translate=translate), pairs(300, seed=3), training)
+    model = replace(plain, translate=translate, score=score)
+    found = calibrate(model, pairs(300, seed=3), training)
     assert "source_language" in found.fits
-    assert {word for text in translated_texts for word in text.split()} <= set(ENGLISH)
+    assert {word for text in computed for word in text.split()} <= set(ENGLISH)
 
 
 def test_numbers_of_a_pair_do_not_depend_on_others(words: Vocab, judgment: Judgment) -> None:

@@ -1,6 +1,7 @@
 """A language of word for word, for tests of what is learned from pairs."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,14 @@ def sources(vocab: Vocab, *, is_always_right: bool = False) -> Sources:
         assert len(given) == len(places)
         return [spelled(vocab, *pair) for pair in given]
 
+    def read(given: Pairs, places: Sequence[int]) -> list[Translation]:
+        return [replace(each, token_scores=[]) for each in score(given, places)]
+
     return Sources(
-        translate=translate, score=score, src_vocab=vocab, tgt_vocab=vocab, target_lang="de"
+        translate=translate,
+        score=score,
+        read=read,
+        src_vocab=vocab,
+        tgt_vocab=vocab,
+        target_lang="de",
     )

@@ -6,6 +6,7 @@ A run does this at its end. `heed.translate.doubts.calibrate` describes the meth
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +30,8 @@ from heed.translate.doubts.calibrate import (
 )
 from heed.translate.doubts.judge import Judge
 from heed.translate.doubts.words import counted
+from heed.translate.given import read_translations
+from heed.translate.kept import KeptSearches
 from heed.translate.rerank import reranker_of
 from heed.translate.result import Translation
 from heed.translate.together import Folders
@@ -59,16 +62,24 @@ def learn_doubts(translator: Translator, pairs: list[Pair], training: Counted | 
             lambda rows, lang: plain.translate([texts[row] for row in rows], target_lang=lang),
         )
 
-    def score(pairs: Pairs, places: Sequence[int]) -> list[Translation]:
-        def judged(rows: list[int], lang: str | None) -> list[Translation]:
+    def by_pairs(
+        make: Callable[..., list[Translation]], pairs: Pairs, places: Sequence[int]
+    ) -> list[Translation]:
+        def made(rows: list[int], lang: str | None) -> list[Translation]:
             sources, targets = zip(*(pairs[row] for row in rows), strict=True)
-            return plain.judged(sources, targets, target_lang=lang)
+            return make(sources, targets, target_lang=lang)
 
-        return _by_language([langs[place] for place in places], judged)
+        return _by_language([langs[place] for place in places], made)
+
+    def read(
+        sources: Sequence[str], targets: Sequence[str], target_lang: str | None
+    ) -> list[Translation]:
+        return read_translations(plain.reader, (sources, targets), plain.reader.tag(target_lang))
 
     found = Sources(
         translate=translate,
-        score=score,
+        score=partial(by_pairs, plain.judged),
+        read=partial(by_pairs, read),
         src_vocab=translator.src_vocab,
         tgt_vocab=translator.tgt_vocab,
         target_lang=known.pop() if len(known) == 1 else "",
@@ -174,15 +185,16 @@ def _rank_anew(
     run: Path, translator: Translator, pairs: list[Pair], training: Counted | None
 ) -> list[str]:
     """Let a translator rank hypotheses by word translations too, if that helps; the result."""
-    plain = without_judgment(translator)
-    plain.reranker = translator.reranker = None
-    found = learn_reranking(plain, pairs[:MOST_PAIRS], training)
+    # The translations that calibration looks at are among the hypotheses that are ranked here.
+    translator.reranker = kept = KeptSearches()
+    found = learn_reranking(without_judgment(translator), pairs[:MOST_PAIRS], training)
+    kept.adds = False
     if found is None:
         return []
     if found.lexicon is None:
         return ["Word translations do not help to rank hypotheses."]
     save_lexicon(run, found.lexicon)
-    translator.reranker = reranker_of(found.lexicon, translator.src_vocab, translator.tgt_vocab)
+    kept.ranking = reranker_of(found.lexicon, translator.src_vocab, translator.tgt_vocab)
     (bleu, chrf), (new_bleu, new_chrf) = found.before, found.after
     return [
         "Word translations help to rank hypotheses: development BLEU "

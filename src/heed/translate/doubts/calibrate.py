@@ -74,6 +74,7 @@ class Sources:
         translate: translates texts, without doubts; each with the index of its development pair,
             which may have its own target language.
         score: the probabilities of given translations, with the pieces of both sides; likewise.
+        read: the pieces of both sides alone; likewise.
         src_vocab: pieces of the source side.
         tgt_vocab: pieces of the target side.
         target_lang: code of the target language; "" if there are several.
@@ -81,6 +82,7 @@ class Sources:
 
     translate: Callable[[Sequence[str], Sequence[int]], list[Translation]]
     score: Callable[[Pairs, Sequence[int]], list[Translation]]
+    read: Callable[[Pairs, Sequence[int]], list[Translation]]
     src_vocab: Vocab
     tgt_vocab: Vocab
     target_lang: str
@@ -183,20 +185,21 @@ def _fits(
     right = {place: (pairs[place][0], own[place].text) for place in places}
     every, text, source = (places_of(names) for names in (NAMES, TEXT, SOURCE))
 
-    def measured(made: Made, *, translates: bool = True) -> _Rows:
-        """Given pairs, compared with the model's translations of their sources.
-
-        Args:
-            made: the pairs.
-            translates: if not, the features that compare mean nothing where a source was changed.
-        """
+    def measured(made: Made) -> _Rows:
+        """Given pairs, compared with the model's translations of their sources."""
         origins = [place for place, _, _ in made]
-        changed = [(src, place) for place, src, _ in made if translates and src != pairs[place][0]]
+        changed = [(src, place) for place, src, _ in made if src != pairs[place][0]]
         found = model.translate([src for src, _ in changed], [place for _, place in changed])
         others = dict(zip(changed, found, strict=True))
         beside = [others.get((src, place), own[place]) for place, src, _ in made]
         scored = model.score([(src, tgt) for _, src, tgt in made], origins)
         return _Rows(measure(words, scored, beside).values, np.array(origins, int))
+
+    def read_only(made: Made) -> _Rows:
+        """Given pairs by their pieces alone."""
+        origins = [place for place, _, _ in made]
+        found = model.read([(src, tgt) for _, src, tgt in made], origins)
+        return _Rows(measure(words, found).values, np.array(origins, int))
 
     by_people = _Rows(measure(words, good, own).values, np.arange(len(pairs)))
     again = measured([(place, *pair) for place, pair in right.items()])
@@ -208,8 +211,7 @@ def _fits(
         most, has_knots = FALSE_ALARMS[kind], kind in BENT
         if kind == "source_language":
             # Only the source counts. Translations of text in no language are long, and so slow.
-            bad = measured(made, translates=False)
-            fits[kind] = _fitted([by_people], bad, source, most)
+            fits[kind] = _fitted([by_people], read_only(made), source, most)
             continue
         bad = measured(made)
         fits[f"{kind}.given"] = _fitted([by_people, again], bad, every, most, has_knots=has_knots)
