@@ -188,6 +188,24 @@ def test_a_search_gives_way_by_what_it_did_itself() -> None:
     assert len(asked) == before + 1
 
 
+def test_a_search_gives_way_for_no_longer_than_it_took_itself() -> None:
+    now = 0.0
+    given_at: list[float] = []
+
+    def search(n_positions: int) -> int:
+        nonlocal now
+        given_at.append(now)
+        now += 10  # a small batch: few positions, much time
+        return 1
+
+    between = Interludes(n_added=int, may_begin=lambda: True, search=search, clock=lambda: now)
+    for _ in range(40):
+        now += 1
+        between.step(64)
+    assert given_at == [1, 20, 40, 60, 80]
+    assert now - between.seconds == 40
+
+
 @pytest.fixture(scope="module", params=["engine", "torch"])
 def translator(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

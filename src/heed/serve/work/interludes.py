@@ -19,14 +19,16 @@ class Interludes:
     """Counts the work of a search, and decides when it gives way.
 
     Work is counted in positions: one for each source, hypothesis and step. A search gives way only
-    if it has done more work than the shorter ones that it gave way to, so these take at most about
-    half of the time. For one thread only.
+    if it has done more work, and has taken more time, than the shorter ones that it gave way to
+    (small batches take more time for a position). So these take at most about half of the time.
+    For one thread only.
 
     Args:
         n_added: returns the number of jobs that were ever queued.
         may_begin: whether no idle thread will take the waiting requests.
         search: searches requests of at most so many positions, if there are any; returns the
             positions that it computed.
+        clock: seconds; tests replace it.
 
     Attributes:
         n_done: positions of the search itself.
@@ -40,10 +42,13 @@ class Interludes:
         n_added: Callable[[], int],
         may_begin: Callable[[], bool],
         search: Callable[[int], int],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._n_added = n_added
         self._may_begin = may_begin
         self._search = search
+        self._clock = clock
+        self._begun = clock()
         self._n_seen = -1
         self._n_left_then = 0
         self.n_done = 0
@@ -63,9 +68,11 @@ class Interludes:
             return
         if n_left <= 0 or not self._may_begin():
             return
+        if 2 * self.seconds > self._clock() - self._begun:
+            return
         self._n_seen, self._n_left_then = n_added, n_left
-        begun = time.monotonic()
+        begun = self._clock()
         if n_searched := self._search(n_left // SHARE):
             self.n_given += n_searched
-            self.seconds += time.monotonic() - begun
+            self.seconds += self._clock() - begun
             self._n_seen = -1  # others may wait
