@@ -239,7 +239,9 @@ def test_translations_have_the_bits_of_those_made_alone(
             return 1
 
         quiet = Interludes(n_added=int, may_begin=lambda: False, search=search_short)
-        eager = Interludes(n_added=int, may_begin=lambda: True, search=search_short)
+        eager = Interludes(
+            n_added=int, may_begin=lambda: True, search=search_short, clock=lambda: 0.0
+        )
         short = [job_of("A man.", 8)]
         long = [job_of("Two dogs play in the snow.", 60) for _ in range(2)]
         search_all(short[0], quiet)
