@@ -10,6 +10,7 @@ from tests.serve.conftest import make_model
 from tests.serve.work.stand_ins import StandIn, make_job
 
 from heed.decode.options import DecodeOptions
+from heed.serve.work import interludes
 from heed.serve.work.interludes import Interludes
 from heed.serve.work.job import Call, Job
 from heed.serve.work.queue import Batch
@@ -22,6 +23,13 @@ from heed.translate.translator import Translator, load
 
 FOREVER = 100_000
 """Steps of a search that no test can wait for."""
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search gives way from its first step on, and looks after each."""
+    monkeypatch.setattr(interludes, "AFTER_S", 0.0)
+    monkeypatch.setattr(interludes, "PAUSE_S", 0.0)
 
 
 @pytest.fixture
@@ -204,6 +212,26 @@ def test_a_search_gives_way_for_no_longer_than_it_took_itself() -> None:
         between.step(64)
     assert given_at == [1, 20, 40, 60, 80]
     assert now - between.seconds == 40
+
+
+def test_a_search_gives_way_only_after_some_time_and_looks_rarely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(interludes, "AFTER_S", 20)
+    monkeypatch.setattr(interludes, "PAUSE_S", 5)
+    now, looked_at = 0, []
+
+    def n_added() -> int:
+        looked_at.append(now)
+        return now
+
+    between = Interludes(
+        n_added=n_added, may_begin=lambda: False, search=lambda n: 0, clock=lambda: now
+    )
+    for now in range(1, 40):  # noqa: B007 (the clock reads it)
+        between.step(1)
+    assert looked_at == [20, 25, 30, 35]
+    assert between.n_done == 39
 
 
 @pytest.fixture(scope="module", params=["engine", "torch"])

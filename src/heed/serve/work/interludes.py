@@ -14,6 +14,14 @@ MOST_DEPTH = 2
 SHARE = 2
 """A search gives way to requests of at most this part of the work that it has done itself."""
 
+AFTER_S = 0.2
+"""Seconds before a search gives way. Most end sooner, and batches that are split are slower: if
+each search gave way at once, eight clients with single sentences had 292 answers a second, not 322.
+"""
+
+PAUSE_S = 0.005
+"""Seconds before it looks for short requests again."""
+
 
 class Interludes:
     """Counts the work of a search, and decides when it gives way.
@@ -49,6 +57,7 @@ class Interludes:
         self._search = search
         self._clock = clock
         self._begun = clock()
+        self._looks_at = self._begun + AFTER_S
         self._n_seen = -1
         self._n_left_then = 0
         self.n_done = 0
@@ -62,17 +71,20 @@ class Interludes:
             n_rows: number of its hypotheses.
         """
         self.n_done += n_rows
+        now = self._clock()
+        if now < self._looks_at:
+            return
+        self._looks_at = now + PAUSE_S
         n_left, n_added = self.n_done - self.n_given, self._n_added()
         # The queue is read only if there may be something new in it for this search.
         if n_added == self._n_seen and n_left < 2 * self._n_left_then:
             return
         if n_left <= 0 or not self._may_begin():
             return
-        if 2 * self.seconds > self._clock() - self._begun:
+        if 2 * self.seconds > now - self._begun:
             return
         self._n_seen, self._n_left_then = n_added, n_left
-        begun = self._clock()
         if n_searched := self._search(n_left // SHARE):
             self.n_given += n_searched
-            self.seconds += self._clock() - begun
+            self.seconds += self._clock() - now
             self._n_seen = -1  # others may wait
