@@ -185,6 +185,24 @@ def test_every_pair_of_a_dirty_corpus_is_accounted_for(tmp_path: Path) -> None:
     assert data.report["dev_pairs"]["dropped"] == {"empty": 1}
 
 
+def test_a_development_pair_as_long_as_a_book_is_left_out_and_a_test_pair_stays(
+    tmp_path: Path,
+) -> None:
+    """Each validation would translate it."""
+    book = ("word " * 500, "wort " * 500)
+    long = [*numbered(5, offset=900), book]
+    part = plain(tmp_path, numbered(30))
+    data = run(tmp_path, [part], dev=[plain(tmp_path, long, "dev")])
+    assert len(data.dev) == 5
+    assert data.report["dev_pairs"]["dropped"] == {"too_long": 1}
+    again = run(tmp_path / "wide", [part], dev=[plain(tmp_path, long, "dev")], max_chars=3000)
+    assert len(again.dev) == 6
+    tested = run(tmp_path / "test", [part], test=[plain(tmp_path, long, "test")])
+    assert tested.test is not None and len(tested.test) == 6
+    with pytest.raises(DataError, match=r"dev\.de must hold .*Give one sentence per line"):
+        run(tmp_path / "none", [part], dev=[plain(tmp_path, [book], "dev")])
+
+
 def test_a_second_call_opens_what_is_there_and_an_interrupted_one_begins_anew(
     tmp_path: Path,
 ) -> None:
@@ -505,7 +523,7 @@ def test_an_empty_or_hopeless_corpus_says_why(tmp_path: Path) -> None:
         run(tmp_path, [plain(tmp_path, [])])
     with pytest.raises(DataError, match=r"all 3 were dropped \(empty 2, copy 1\)"):
         run(tmp_path, [plain(tmp_path, [("", "a"), ("b", ""), ("c", "c")])])
-    with pytest.raises(DataError, match=r"There are no sentence pairs in .*dev\.de"):
+    with pytest.raises(DataError, match=r"dev\.de must hold usable pairs.*dropped \(empty 1\)"):
         run(tmp_path, [plain(tmp_path, numbered(5))], dev=[plain(tmp_path, [("", "")], "dev")])
     with pytest.raises(DataError, match=r"every pair that .* has more than 3 pieces on a side"):
         run(tmp_path, [plain(tmp_path, numbered(30))], max_length=4)

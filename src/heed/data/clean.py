@@ -32,8 +32,8 @@ class CleanConfig:
     """Which training pairs are dropped.
 
     Attributes:
-        max_chars: longest side in characters; a side with more pieces than `data.max_length` is
-            dropped later.
+        max_chars: longest side in characters, of development pairs, too; a side with more pieces
+            than `data.max_length` is dropped later.
         max_ratio: how much longer one side may be than usual for its partner, see `length_ratio`.
         keep_copies: keep pairs whose sides are the same. They teach a model to copy instead of
             translating (Khayrallah and Koehn 2018), unless copying is the task.

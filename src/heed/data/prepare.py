@@ -5,7 +5,7 @@ Memory is bounded: pairs are kept in a file on disk, and about 50 bytes of each 
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.data.clean import CleanReport, Rule, clean, empty
+from heed.data.clean import CleanReport, Rule, clean, empty, too_long
 from heed.data.corpus import Corpus, DataConfig, learned_directions, names_of, tagged_languages
 from heed.data.encode import encode_train
 from heed.data.fingerprint import file_facts, spelled_settings
@@ -175,8 +175,10 @@ def _write_all(
 ) -> dict[str, Any]:
     """Write everything except the report, which is returned: written last, it marks completion."""
     languages = tagged_languages(corpus, config, tokenizer, base[0].languages if base else ())
-    dev, dev_reading = _held_out(corpus.dev, "development", report)
-    test, test_reading = _held_out(corpus.test, "test", report)
+    # Each validation translates development pairs, so one of a whole book would take all the time.
+    short = [empty, too_long(config.max_chars)]
+    dev, dev_reading = _held_out(corpus.dev, "development", short, config, report)
+    test, test_reading = _held_out(corpus.test, "test", [empty], config, report)
     cleaning = CleanReport()
     # A temporary name, so that no file of the user is overwritten or removed.
     spool = temporary_beside(directory / SPOOL_FILE)
@@ -379,20 +381,26 @@ def _write_words(kept: Spool, directory: Path, config: DataConfig) -> None:
 
 
 def _held_out(
-    parts: tuple[ParallelFiles, ...], name: str, report: Report
+    parts: tuple[ParallelFiles, ...],
+    name: str,
+    rules: Iterable[Rule],
+    config: DataConfig,
+    report: Report,
 ) -> tuple[list[Pair], CleanReport]:
-    """The pairs of a given dev or test set, except those with an empty side."""
+    """The pairs of a given dev or test set that no rule drops."""
     pairs, cleaning = [], CleanReport()
     for raw in chain.from_iterable(map(read_part, parts)):
         cleaning.n_read += 1
         if cleaning.n_read % EVERY == 0:  # most of these sets are small, and read at once
             phase(report, f"reading the {name} pairs", done=cleaning.n_read)
         pair = replace(raw, src=normalize(raw.src), tgt=normalize(raw.tgt))
-        if reason := empty(pair):
+        if reason := next(filter(None, (rule(pair) for rule in rules)), None):
             cleaning.drop(reason, raw)
         else:
             pairs.append(pair)
     cleaning.n_kept = len(pairs)
+    if cleaning.n_dropped and not pairs:
+        raise all_dropped(names_of(parts), cleaning, config)
     if parts and not pairs:
         raise DataError(f"There are no sentence pairs in {names_of(parts)}.")
     return pairs, cleaning
