@@ -187,7 +187,7 @@ def bad_encoding(pair: Pair) -> str | None:
     return None
 
 
-def too_long(max_chars: int) -> Rule:
+def too_long(max_chars: float) -> Rule:
     """A side has more characters than `max_chars`."""
     return lambda pair: "too_long" if max(len(pair.src), len(pair.tgt)) > max_chars else None
 

@@ -3,9 +3,10 @@
 Memory is bounded: pairs are kept in a file on disk, and about 50 bytes of each stay in memory.
 """
 
+import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -175,10 +176,8 @@ def _write_all(
 ) -> dict[str, Any]:
     """Write everything except the report, which is returned: written last, it marks completion."""
     languages = tagged_languages(corpus, config, tokenizer, base[0].languages if base else ())
-    # Each validation translates development pairs, so one of a whole book would take all the time.
-    short = [empty, too_long(config.max_chars)]
-    dev, dev_reading = _held_out(corpus.dev, "development", short, config, report)
-    test, test_reading = _held_out(corpus.test, "test", [empty], config, report)
+    dev, dev_reading = _held_out(corpus.dev, "development", config, report, most=config.max_chars)
+    test, test_reading = _held_out(corpus.test, "test", config, report)
     cleaning = CleanReport()
     # A temporary name, so that no file of the user is overwritten or removed.
     spool = temporary_beside(directory / SPOOL_FILE)
@@ -383,11 +382,23 @@ def _write_words(kept: Spool, directory: Path, config: DataConfig) -> None:
 def _held_out(
     parts: tuple[ParallelFiles, ...],
     name: str,
-    rules: Iterable[Rule],
     config: DataConfig,
     report: Report,
+    *,
+    most: float = math.inf,
 ) -> tuple[list[Pair], CleanReport]:
-    """The pairs of a given dev or test set that no rule drops."""
+    """The pairs of a given dev or test set, except those with an empty or a very long side.
+
+    Each validation translates development pairs, so one of a whole book would take all the time.
+
+    Args:
+        parts: its files.
+        name: of the set, for progress.
+        config: limits, for the message if no pair is left.
+        report: gets progress.
+        most: characters of a side.
+    """
+    rules = empty, too_long(most)
     pairs, cleaning = [], CleanReport()
     for raw in chain.from_iterable(map(read_part, parts)):
         cleaning.n_read += 1
