@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree of exceptions.
+"""What can go wrong, as one tree of exceptions; and paths in their messages.
 
 HeedError                 an error a person can act on; the command line shows one line, exit 1
 ├── UsageError            the command itself is wrong (exit 2)
@@ -57,3 +57,10 @@ class MissingExtraError(HeedError):
     def __init__(self, feature: str, extra: str, *, package: str = "") -> None:
         missing = f"{package}, which is not" if package else "packages that are not"
         super().__init__(f"{feature} needs {missing} installed: pip install 'heed[{extra}]'")
+
+
+def in_shell(path: object) -> str:
+    """A path as a message shows it in a command: in quotes if a shell would misread it."""
+    import shlex  # Not needed before a message.
+
+    return shlex.quote(str(path))

@@ -3,13 +3,12 @@
 import difflib
 import os
 import re
-import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from heed.disk.folders import CARD, MANIFEST, verify_directory
-from heed.errors import FormatError
+from heed.errors import FormatError, in_shell
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -86,7 +85,7 @@ def find_model_folder(path: str | os.PathLike[str]) -> Path:
     if problems:
         raise FormatError(f"{folder} has no checkpoint that can be used. {problems[0]}")
     if (folder / CONFIG).is_file():
-        again = f"heed quantize {shlex.quote(str(folder))}"
+        again = f"heed quantize {in_shell(folder)}"
         way_out = f" To check its files and to write {MANIFEST} again: {again}"
         raise FormatError(
             f"{folder} has no {MANIFEST}: it was not completely written, or not by heed."

@@ -12,6 +12,7 @@ import click
 
 from heed.bundle.outputs import require_not_read
 from heed.cli.command import Session, command, options
+from heed.cli.corpus import are_exchanged
 from heed.cli.models import ModelFlags, load_translator, model_files, model_options
 from heed.cli.remarks import assumed_directions
 from heed.cli.streams import json_row, open_output
@@ -126,7 +127,7 @@ def _directed(
     """
     source, target = translator.reader.direction(source_lang, target_lang)
     for part in parts:
-        if source != target and (part.source_lang, part.target_lang) == (target, source):
+        if are_exchanged((part.source_lang, part.target_lang), (source, target)):
             src, tgt = part.files
             raise UsageError(
                 f"--src {src} and --tgt {tgt} are {target} and {source} by their names, but the "

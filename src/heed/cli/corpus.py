@@ -211,12 +211,17 @@ def _require_no_exchange(texts: CorpusFlags, role: str, src: str, tgt: str) -> N
         UsageError: they do.
     """
     named, given = (language_of(src), language_of(tgt)), (texts.source_lang, texts.target_lang)
-    if named == given[::-1] and named[0] != named[1]:
+    if are_exchanged(named, given):
         raise UsageError(
             f"--{role}src {src} and --{role}tgt {tgt} are {named[0]} and {named[1]} by their "
             f"names, but --source-lang is {given[0]} and --target-lang is {given[1]}. Exchange the "
             "files or the languages."
         )
+
+
+def are_exchanged(direction: tuple[str | None, ...], other: tuple[str | None, ...]) -> bool:
+    """Whether two directions are of the same two languages, and opposite."""
+    return direction == other[::-1] and direction != other
 
 
 def language_of(path: str) -> str:

@@ -90,10 +90,10 @@ def remark_on_names(session: Session, files: tuple[str, str], direction: tuple[s
         files: sources and references.
         direction: the languages in which they are read.
     """
-    from heed.cli.corpus import language_of
+    from heed.cli.corpus import are_exchanged, language_of
 
     named = language_of(files[0]), language_of(files[1])
-    if named == direction[::-1] and named[0] != named[1]:
+    if are_exchanged(named, direction):
         session.say(
             f"heed: {files[0]} and {files[1]} are {' and '.join(named)} by their names, but are "
             f"evaluated from {' to '.join(direction)}. For the opposite direction add "

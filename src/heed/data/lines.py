@@ -10,7 +10,6 @@ import io
 import lzma
 import os
 import re
-import shlex
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
-from heed.errors import DataError, MissingExtraError
+from heed.errors import DataError, MissingExtraError, in_shell
 
 STDIN = "-"
 MAX_LINE_BYTES = 16 << 20
@@ -410,8 +409,3 @@ def _piped(command: str, path: str | Path) -> str:
         return command
     name = in_shell(path)
     return f"{unpack} {name} | {command}" if unpack else f"{command} {name}"
-
-
-def in_shell(path: str | Path) -> str:
-    """A path as a shell command has it: in quotes if it has blanks or other special characters."""
-    return shlex.quote(str(path))

@@ -398,14 +398,14 @@ def _held_out(
         report: gets progress.
         most: characters of a side.
     """
-    rules = empty, too_long(most)
+    is_long = too_long(most)
     pairs, cleaning = [], CleanReport()
     for raw in chain.from_iterable(map(read_part, parts)):
         cleaning.n_read += 1
         if cleaning.n_read % EVERY == 0:  # most of these sets are small, and read at once
             phase(report, f"reading the {name} pairs", done=cleaning.n_read)
         pair = replace(raw, src=normalize(raw.src), tgt=normalize(raw.tgt))
-        if reason := next(filter(None, (rule(pair) for rule in rules)), None):
+        if reason := empty(pair) or is_long(pair):
             cleaning.drop(reason, raw)
         else:
             pairs.append(pair)

@@ -5,9 +5,9 @@ import zlib
 from contextlib import nullcontext
 from pathlib import Path
 
-from heed.data.lines import STDIN, in_shell, read_chunks, require_single_bytes
+from heed.data.lines import STDIN, read_chunks, require_single_bytes
 from heed.disk.files import atomic_writer
-from heed.errors import DataError
+from heed.errors import DataError, in_shell
 
 
 def keep_stdin(path: Path, *, is_kept: bool) -> str:

@@ -13,11 +13,10 @@ from torch import Tensor
 from heed.bundle.bundle import description_files, load_bundle, save_bundle
 from heed.bundle.find import BEST, CHECKPOINTS, INT8, SHORTLIST, step_folders
 from heed.data.foreign import foreign_pieces
-from heed.data.lines import in_shell
 from heed.data.prepared import Prepared
 from heed.disk.files import read_json_lines
 from heed.disk.folders import read_manifest
-from heed.errors import FormatError, RunError
+from heed.errors import FormatError, RunError, in_shell
 from heed.machine.device import describe_environment
 from heed.model.build import count_parameters
 from heed.model.network import TorchNetwork

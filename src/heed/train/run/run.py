@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from heed.data.corpus import Corpus
-from heed.data.lines import in_shell
 from heed.data.prepared import Prepared
 from heed.disk.files import crc32, lock, read_json_lines, to_json
+from heed.errors import in_shell
 from heed.machine.cpu import prepare_cpu
 from heed.machine.device import describe_environment, prepare_gpu
 from heed.machine.threads import set_threads, too_many_threads
