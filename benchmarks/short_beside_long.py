@@ -15,15 +15,15 @@ which hardly depends on what else the machine does: with one thread, the time on
 
 import argparse
 import json
-import os
-import re
 import statistics
-import subprocess
 import sys
+import tempfile
 import threading
 import time
-from http.client import HTTPConnection
 from pathlib import Path
+
+import http_load
+from serve import Server, System
 
 SHORT = "A man {number}."
 WORDS = ["two", "dogs", "play", "in", "the", "snow", "while", "a", "man", "is", "riding"]
@@ -31,19 +31,12 @@ WORDS = ["two", "dogs", "play", "in", "the", "snow", "while", "a", "man", "is", 
 
 def ask(port: int, text: str, **options: int) -> float:
     """Seconds of one request."""
-    body = {"q": text, "source": "en", "target": "de"}
-    path = "/translate"
-    if options:
-        body = {"text": [text], "source": "en", "target": "de", "options": options}  # type: ignore[dict-item]
-        path = "/api/v1/translate"
-    connection = HTTPConnection("127.0.0.1", port, timeout=600)
+    body = {"text": [text], "source": "en", "target": "de", "options": options}
+    request = http_load.request_of("/api/v1/translate", json.dumps(body).encode())
     begun = time.perf_counter()
-    connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-    answer = connection.getresponse()
-    read = answer.read()
-    if answer.status != 200:
-        raise SystemExit(f"{answer.status}: {read!r}")
-    connection.close()
+    status, answer = http_load.ask(port, request)
+    if status != 200:
+        raise SystemExit(f"{status}: {answer!r}")
     return time.perf_counter() - begun
 
 
@@ -75,24 +68,17 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def start(chosen: argparse.Namespace) -> tuple[subprocess.Popen[str], int]:
-    """The server and its port."""
-    command = f"serve --port 0 --model {chosen.model} --set work.cache_mb=0"
+def start(chosen: argparse.Namespace, folder: Path) -> Server:
+    """The server, which has translated a first sentence."""
+    command = f"-m heed serve -m {chosen.model} -q --set work.cache_mb=0"
     command += f" --set work.threads={chosen.threads} --set work.timeout_s=600"
-    server = subprocess.Popen(
-        [sys.executable, "-m", "heed", *command.split()],
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    threads = {"OMP_NUM_THREADS": "1"}
+    server = Server(
+        System(command=[sys.executable, *command.split()], environment=threads, folder=folder)
     )
-    assert server.stderr
-    log = ""
-    while "heed: ready." not in log:
-        log += (line := server.stderr.readline())
-        if not line:
-            raise SystemExit(log)
-    threading.Thread(target=server.stderr.read, daemon=True).start()
-    return server, int(re.findall(r"http://127.0.0.1:(\d+)", log)[0])
+    server.wait_for_health()
+    ask(server.port, SHORT.format(number=0))
+    return server
 
 
 def say(name: str, found: list[float]) -> None:
@@ -110,7 +96,13 @@ def main() -> None:
     if chosen.make:
         make(chosen.make)
         return
-    server, port = start(chosen)
+    with tempfile.TemporaryDirectory() as folder:
+        measure(chosen, start(chosen, Path(folder)))
+
+
+def measure(chosen: argparse.Namespace, server: Server) -> None:
+    """Print rows about a server, and end it."""
+    port, pid = server.port, server.process.pid
     is_over = threading.Event()
     lengths: list[float] = []
 
@@ -126,26 +118,26 @@ def main() -> None:
     for client in clients:
         client.start()
     time.sleep(0.5)
-    begun, used_before = time.perf_counter(), used_s(server.pid)
+    begun, used_before = time.perf_counter(), used_s(pid)
     beside, used = [], []
     for number in range(chosen.requests):
-        before = used_s(server.pid)
+        before = used_s(pid)
         beside.append(ask(port, SHORT.format(number=number)))
-        used.append(used_s(server.pid) - before)
+        used.append(used_s(pid) - before)
         time.sleep(chosen.pause)
     say("beside", beside)
     say("beside, processor", used)
     is_over.set()
     for client in clients:
         client.join()
-    passed, all_used = time.perf_counter() - begun, used_s(server.pid) - used_before
+    passed, all_used = time.perf_counter() - begun, used_s(pid) - used_before
     say("long", lengths)
     print(
         f"long requests per second: {len(lengths) / passed:.2f} (in {passed:.0f} s),"
         f" of processor time {len(lengths) / all_used:.2f} (in {all_used:.1f} s)"
     )
-    server.terminate()
-    server.wait()
+    server.process.terminate()
+    server.process.wait()
 
 
 if __name__ == "__main__":
