@@ -1,6 +1,7 @@
 """`heed demo`: where it may write. What it trains is shown by `heed demo` itself."""
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from heed.cli import train
+from heed.cli.demo import next_steps
 from heed.demo.grammar import word_text
 
 
@@ -64,6 +66,12 @@ def test_a_wrong_request_is_refused_and_leaves_no_folder(
     assert (code, out) == (2, "")
     assert words in err
     assert not any(tmp_path.iterdir())
+
+
+def test_the_next_steps_can_be_pasted_into_a_shell() -> None:
+    commands = [shlex.split(line) for line in next_steps("my dir/heed's demo").splitlines()]
+    named = [words[words.index("-m") + 1] for words in commands if "-m" in words]
+    assert named == ["my dir/heed's demo"] * 5
 
 
 def test_its_text_is_written_for_word_vectors(call: Callable[..., Any], tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests import random_bundle
 from tests.cli.conftest import SENTENCES
 
-from heed.bundle.bundle import save_bundle
+from heed.bundle.bundle import load_bundle, save_bundle
 from heed.cli import waiting
 from heed.errors import DataError
 from heed.evaluate import counts
@@ -38,6 +38,19 @@ def files(tmp_path: Path) -> dict[str, str]:
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     (tmp_path / "short").write_text("eins\n", encoding="utf-8")
     return {name: str(tmp_path / name) for name in (*texts, "short", "out")}
+
+
+def test_scores_are_of_the_language_that_a_model_of_several_writes(
+    call: Callable[..., Any], files: dict[str, str], model: str, tmp_path: Path
+) -> None:
+    several = tmp_path / "several"
+    languages = {"source_lang": "en", "target_lang": "", "target_langs": ("zh", "de")}
+    save_bundle(several, replace(load_bundle(model), **languages))
+    flags = ["-m", str(several), "-b", "1", "--src", files["src"], "--ref", files["ref"]]
+    for asked, tokenizer in (((), "tok:zh"), (("-t", "de"), "tok:13a")):
+        code, out, err = call("evaluate", *flags, *asked)
+        assert code == 0, err
+        assert tokenizer in out
 
 
 def test_a_perfect_file_scores_100_with_signatures(
@@ -471,8 +484,9 @@ def test_scores_are_not_written_onto_what_is_scored(
 
 
 def test_survival_scores_changed_copies_beside_the_unchanged_lines(
-    call: Callable[..., Any], files: dict[str, str], model: str
+    call: Callable[..., Any], files: dict[str, str], model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(waiting, "SILENT_S", 1e9)  # however slow the machine is
     flags = ["evaluate", "-m", model, "-b", "1", "--src", files["src"], "--ref", files["ref"]]
     code, out, err = call(*flags, "--survival", "-s", "en", "--json")
     assert (code, err) == (0, "")
@@ -486,6 +500,19 @@ def test_survival_scores_changed_copies_beside_the_unchanged_lines(
     assert code == 0
     assert "UPPER CASE, scored without case" in out
     assert "left out: other quotes and dashes" in out
+
+
+def test_survival_shows_the_progress_of_all_that_it_translates(
+    call: Callable[..., Any], files: dict[str, str], model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "SILENT_S", 0.0)
+    flags = ["evaluate", "-m", model, "-b", "1", "--src", files["src"], "--ref", files["ref"]]
+    shown = call(*flags, "--survival")[2].splitlines()
+    assert [shown[0], shown[-1]] == [
+        "translating 'unchanged' …",
+        "translating 'glossary terms used' …",
+    ]
+    assert call(*flags, "--survival", "-q")[2] == ""
 
 
 def test_survival_counts_the_terms_of_a_glossary_or_of_the_test_set(

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,15 @@ def text(tmp_path: Path) -> str:
     lines = [" ".join(random.choice(group, 5)) for group in groups * 60]
     (tmp_path / "text.txt").write_text("".join(f"{line}.\n" for line in lines))
     return str(tmp_path / "text.txt")
+
+
+def test_the_next_step_can_be_pasted_into_a_shell(call: Call, tmp_path: Path) -> None:
+    text, out = tmp_path / "text.txt", tmp_path / "my vectors"
+    text.write_text("$PATH $PATH $HOME\n")
+    flags = ("--size", "2", "--sample", "0", "--threads", "1", "--min-count", "1")
+    _, _, err = call("vectors", "train", "--text", str(text), "--out", str(out), *flags)
+    assert "3 words in 1 line; 2 different ones occur 1 time or more\n" in err
+    assert shlex.split(err.splitlines()[-1]) == ["heed", "vectors", "nearest", str(out), "$HOME"]
 
 
 def test_an_analogy_is_printed_with_cosines(call: Call, people: str) -> None:
@@ -109,7 +119,7 @@ def test_the_embeddings_of_a_model_have_neighbors(call: Call, model: str) -> Non
         (("train", "--text", "{text}", "--out", "v.vec", "--min-count", "0"),
          "--min-count must be a whole number from 1"),
         (("train", "--text", "{text}", "--out", "v.vec", "--min-count", "1000"),
-         "at least two words that occur 1000 times"),
+         "at least two words that occur 1,000 times"),
         (("train", "--text", "{text}", "--out", "v.vec", "--learning-rate", "nan"),
          "--learning-rate must be a number above 0"),
         (("train", "--text", "{text}", "--out", "v.vec", "--kind", "counts", "--epochs", "3"),

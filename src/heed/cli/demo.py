@@ -23,7 +23,7 @@ from heed.cli.streams import open_output
 from heed.cli.terminal import echo
 from heed.cli.train import SETTINGS as FLAG_SETTINGS
 from heed.demo.inflection import LANGUAGES
-from heed.errors import UsageError
+from heed.errors import UsageError, in_shell
 
 if TYPE_CHECKING:
     from heed.data.readers import ParallelFiles
@@ -159,7 +159,7 @@ def demo(
         echo(line)
     echo("\nWhat each target piece (row) read in the source (column):")
     draw(translator.align(*SEEN_INSIDE, target_lang="en"))
-    echo(f"\n{NEXT.format(out=out).strip()}")
+    echo(next_steps(out))
 
 
 def _require_effect(*, writes_text: bool) -> None:
@@ -193,6 +193,11 @@ Next:
     heed serve -m {out}
     heed train --src your.en --tgt your.de --out run/
 """
+
+
+def next_steps(out: str) -> str:
+    """Commands to try with the model in this folder."""
+    return NEXT.format(out=in_shell(out)).rstrip()
 
 
 def write_parts(

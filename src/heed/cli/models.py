@@ -181,8 +181,7 @@ def languages_of(
     """The languages of the sources and of the translations, given or the model's; "" = unknown."""
     if translator is None:
         return source_lang or "", target_lang or ""
-    into = target_lang or translator.target_lang
-    return source_lang or translator.reader.source_into(into), into
+    return translator.reader.direction(source_lang, target_lang)
 
 
 def checked_search(base: "DecodeOptions", given: dict[str, Any]) -> dict[str, Any]:

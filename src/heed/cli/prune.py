@@ -303,7 +303,7 @@ def _compare_translations(
     systems, target_lang = {}, ""
     for name, path in (("before", folder), ("after", place)):
         translator = load(path, device="cpu", dtype="float32", threads=threads, shortlist=False)
-        target_lang = translator.target_lang
+        _, target_lang = translator.reader.direction(None, None)
         lines = [
             translator.reader.line(pair.src, pair.target_lang or target_lang) for pair in pairs
         ]

@@ -287,7 +287,7 @@ def _compare(
     for name, path in (("float32", bundle.path), ("int8", target)):
         assert path is not None
         translator = load(path, dtype=name, shortlist=name == "int8", **ways)
-        target_lang = translator.target_lang
+        _, target_lang = translator.reader.direction(None, None)
         session.say(f"Translating {len(lines)} lines with {name} …")
         systems[name] = [found.text for found in translator.translate_stream(lines)]
     reading = reading_here(target_lang)

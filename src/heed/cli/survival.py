@@ -1,7 +1,7 @@
 """`heed evaluate --survival`: a model's translations of changed copies of a test set."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from heed.cli.command import Session
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from heed.evaluate.counts import Reading
     from heed.evaluate.survival import Answer, Trial
     from heed.translate.glossary.glossary import Glossary
+    from heed.translate.lines import Line
+    from heed.translate.result import Translation
     from heed.translate.survival import Original
     from heed.translate.translator import Translator
 
@@ -46,9 +48,9 @@ def show_survival(
     trials = make_trials(test)
     with Waiting(session) as waiting:
         answers = [answers_of(translator, trial, search, waiting) for trial in trials]
-    glossaries = [glossary] * len(test.sources) if glossary else own_glossaries(test)
-    trials.append(trial_of_terms(test, glossaries, is_given=glossary is not None))
-    answers.append(answers_with_terms(translator, trials[-1], glossaries, search))
+        glossaries = [glossary] * len(test.sources) if glossary else own_glossaries(test)
+        trials.append(trial_of_terms(test, glossaries, is_given=glossary is not None))
+        answers.append(answers_with_terms(translator, trials[-1], glossaries, search, waiting))
     found = judge(trials, answers, reading=reading)
     echo(json.dumps(found.as_dict(), ensure_ascii=False, indent=2) if as_json else found.as_text())
 
@@ -60,10 +62,21 @@ def answers_of(
     from heed.evaluate.survival import Answer
     from heed.translate.doubts.judge import is_doubtful
 
-    found = translator.translate_stream(trial.sources, **search)
+    found = translated(translator, trial, trial.sources, search, waiting)
+    return [Answer(each.text, is_doubted=is_doubtful(each)) for each in found]
+
+
+def translated(
+    translator: "Translator",
+    trial: "Trial",
+    lines: "Sequence[str | Line]",
+    search: dict[str, Any],
+    waiting: Waiting,
+) -> "Iterator[Translation]":
+    """The translations of the lines of a trial; shows how many there are."""
+    found = translator.translate_stream(lines, **search)
     phase = f"translating {trial.label!r}"
-    counted = waiting.counted(found, phase, of=len(trial.sources), unit="lines")
-    return [Answer(each.text, is_doubted=is_doubtful(each)) for each in counted]
+    return waiting.counted(found, phase, of=len(lines), unit="lines")
 
 
 def own_glossaries(test: "Original") -> "list[Glossary | None]":
@@ -111,6 +124,7 @@ def answers_with_terms(
     trial: "Trial",
     glossaries: "Sequence[Glossary | None]",
     search: dict[str, Any],
+    waiting: Waiting,
 ) -> "list[Answer]":
     """The model's translations with terms, and whether each term occurs in its translation."""
     from heed.evaluate.survival import Answer
@@ -121,7 +135,8 @@ def answers_with_terms(
     own = [glossaries[number] for number in trial.numbers]
     lines = [Line(source, glossary=each) for source, each in zip(trial.sources, own, strict=True)]
     answers = []
-    for line, found in zip(lines, translator.translate_stream(lines, **search), strict=True):
+    translations = translated(translator, trial, lines, search, waiting)
+    for line, found in zip(lines, translations, strict=True):
         assert line.glossary is not None
         wanted = [one for one in line.glossary.occurrences(line.text) if one.targets]
         places = find_targets(found.text, wanted)

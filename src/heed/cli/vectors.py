@@ -16,7 +16,7 @@ from heed.cli.terminal import echo
 from heed.data.lines import STDIN
 from heed.data.progress import Report, counted, silent
 from heed.disk.files import require_writable_file
-from heed.errors import ConfigError, UsageError
+from heed.errors import ConfigError, UsageError, in_shell
 from heed.vectors.config import Kind, VectorsConfig
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def train(
     session.say(f"{len(vectors.words):,} vectors of {config.size} numbers: {out}")
     word = vectors.words[len(vectors.words) // 2]
     if word.isprintable():
-        session.say(f'    heed vectors nearest {out} "{word}"')
+        session.say(f"    heed vectors nearest {in_shell(out)} {in_shell(word)}")
 
 
 @command("nearest", "Print the words nearest to a word.", examples=NEAREST_EXAMPLES)

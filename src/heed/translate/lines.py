@@ -157,7 +157,7 @@ class LineReader:
                     f"not into {target_lang}."
                 )
             return []
-        lang = target_lang or self.target_lang or self.target_langs[0]
+        _, lang = self.direction(None, target_lang)
         if lang not in self.target_langs:
             raise ConfigError(
                 f"This model translates into {', '.join(self.target_langs)}, not into {lang}."

@@ -8,6 +8,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
+from heed.data.clean import amount
 from heed.errors import DataError
 
 MAX_LINE_WORDS = 10_000
@@ -66,8 +67,9 @@ def read_corpus(lines: Iterable[Iterable[str]], min_count: int) -> Corpus:
     order = order[counts[order] >= min_count]
     if len(order) < 2:
         raise DataError(
-            f"the text must have at least two words that occur {min_count} times, but has "
-            f"{len(order)} among {len(appeared)} words. Give more text, or a smaller --min-count."
+            f"the text must have at least two words that occur {amount(min_count, 'time')}, but "
+            f"has {len(order)} among {amount(len(appeared), 'word')}. Give more text, or a "
+            "smaller --min-count."
         )
     ids = np.full(len(numbers), -1, np.int32)
     ids[order] = np.arange(len(order), dtype=np.int32)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from heed.data.clean import amount
 from heed.data.progress import Report, silent
 from heed.vectors.config import VectorsConfig
 from heed.vectors.corpus import Corpus, read_corpus
@@ -37,6 +38,6 @@ def learn_vectors(
 
 def _spelled(corpus: Corpus, config: VectorsConfig) -> str:
     return (
-        f"{corpus.n_read:,} words in {len(corpus.ends):,} lines; {len(corpus.words):,} different "
-        f"ones occur {config.min_count} times or more"
+        f"{amount(corpus.n_read, 'word')} in {amount(len(corpus.ends), 'line')}; "
+        f"{len(corpus.words):,} different ones occur {amount(config.min_count, 'time')} or more"
     )
