@@ -591,8 +591,45 @@ def test_a_model_to_start_from_that_is_not_there_is_told(call: Callable[..., Any
 
 
 @pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--src", "a.tmx", "--tgt", "a.tmx"],
+         "--src and --tgt are plain text, but a.tmx holds both languages. Give it without --src "
+         "and --tgt: a.tmx"),
+        (["--src", "a.en", "--tgt", "a.de", "--dev-src", "d.en", "--dev-tgt", "d.po.gz"],
+         "but d.po.gz holds both languages. Give two files of plain text"),
+        (["my.xlsx"], "my.xlsx is a workbook: save its sheet as .csv, in UTF-8, and give that."),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_not_what_the_flags_are_for_is_refused(
+    call: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.tmx", "a.en", "a.de", "d.en", "d.po.gz", "my.xlsx"):
+        Path(name).write_bytes(b"a\n")
+    code, _, err = call("train", *arguments, "--out", "run")
+    assert code in (1, 2)
+    assert words in err
+    assert not Path("run").exists()
+
+
+@pytest.mark.parametrize(
     ("path", "language"),
-    [("train.de", "de"), ("x/train.de.gz", "de"), ("a.txt", ""), ("a", ""), ("a.tok.en.xz", "en")],
+    [
+        ("train.de", "de"),
+        ("x/train.de.gz", "de"),
+        ("a.txt", ""),
+        ("a", ""),
+        ("a.tok.en.xz", "en"),
+        ("a.pt-BR", "pt-BR"),
+        ("a.zh_Hant.gz", "zh_Hant"),
+        ("all.de-en", ""),
+        ("a.tmx", ""),
+    ],
 )
 def test_a_language_is_read_off_a_file_name(path: str, language: str) -> None:
     assert language_of(path) == language

@@ -264,6 +264,15 @@ def test_a_table_whose_columns_are_unclear_is_refused_with_the_way_out(
     assert texts(read_table(path, columns=("3", "1"))) == [(row.split("\t")[2], row.split("\t")[0])]
 
 
+def test_the_example_is_of_columns_that_hold_text(tmp_path: Path) -> None:
+    for header, columns in (("id\tEnglish (US)\tnote\tde-AT", "2,4"), ("id\ta\tb\tc", "2,3")):
+        path = write(tmp_path / "c.tsv", [header, *["1\tHi there.\tso far\tHallo da."] * 9])
+        with pytest.raises(DataError, match=f"for example: --columns {columns} "):
+            list(read_table(path))
+    path = write(tmp_path / "c.tsv", ["Note\tEnglish (US)\tGerman (Germany)", "so\tyes\tja"])
+    assert texts(read_table(path, source_lang="de", target_lang="en")) == [("ja", "yes")]
+
+
 def test_columns_can_be_named_by_the_header(tmp_path: Path) -> None:
     path = write(tmp_path / "c.tsv", ["id\tEnglish\tnote\tGerman", "x\tyes\tso\tja"])
     assert texts(read_table(path, columns=("German", "English"))) == [("ja", "yes")]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from heed.data.corpus import Corpus
     from heed.data.readers import ParallelFiles
 
-LANGUAGE = re.compile(r"[a-z]{2}")
+LANGUAGE = re.compile(r"[a-z]{2}([-_]([A-Z]{2}|[A-Z][a-z]{3}))?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,6 +193,7 @@ def _parallel_parts(
             "only be a table of both languages: heed train - < corpus.tsv"
         )
     for pair in zip(src, tgt, strict=True):
+        _require_plain(role, *pair)
         _require_no_exchange(texts, role, *pair)
     return tuple(
         ParallelFiles(
@@ -202,6 +203,24 @@ def _parallel_parts(
         )
         for src_path, tgt_path in zip(src, tgt, strict=True)
     )
+
+
+def _require_plain(role: str, *names: str) -> None:
+    """Refuse a file of both languages in place of plain text.
+
+    Raises:
+        UsageError: names it.
+    """
+    from heed.data.lines import suffix_of
+    from heed.data.readers import BILINGUAL, TABLES
+
+    for name in names:
+        if suffix_of(name) in {*BILINGUAL} - {*TABLES}:  # a table may have one column only
+            way = "two files of plain text" if role else f"it without --src and --tgt: {name}"
+            raise UsageError(
+                f"--{role}src and --{role}tgt are plain text, but {name} holds both languages. "
+                f"Give {way}"
+            )
 
 
 def _require_no_exchange(texts: CorpusFlags, role: str, src: str, tgt: str) -> None:
@@ -225,7 +244,7 @@ def are_exchanged(direction: tuple[str | None, ...], other: tuple[str | None, ..
 
 
 def language_of(path: str) -> str:
-    """The language code at the end of a file name: `de` of `train.de` or `train.de.gz`, else ""."""
+    """The language code at the end of a file name: `pt-BR` of `train.pt-BR.gz`; or ""."""
     from heed.data.folder import split_name
 
     stem, language = split_name(Path(path).name)

@@ -168,10 +168,12 @@ def _found(rows: Sequence[list[str]], path: str) -> tuple[int, int]:
     whole = [row for row in rows if len(row) == len(first)]
     spoken = [place for place in range(len(first)) if _is_text([row[place] for row in whole])]
     if len(spoken) != 2:
+        named = [place for place in spoken if named_language(first[place])]
+        example = next((two for two in (named, spoken) if len(two) > 1), [0, 1])[:2]
         raise DataError(
             f"{path}: which two of its {len(first)} columns hold the sentences? {len(spoken)} may. "
-            "Say which, for example: --columns 1,2 (numbers, or names in the first line). The "
-            f"first line is: {_shown(first)}."
+            f"Say which, for example: --columns {','.join(str(place + 1) for place in example)} "
+            f"(numbers, or names in the first line). The first line is: {_shown(first)}."
         )
     return spoken[0], spoken[1]
 

@@ -31,6 +31,7 @@ TABLES = (".tsv", ".tab", ".csv")
 XLIFF = (".xlf", ".xliff", ".sdlxliff", ".mqxliff")
 BILINGUAL = (*TABLES, ".tmx", *XLIFF, ".po")
 """Suffixes of files that hold both languages."""
+WORKBOOKS = (".xlsx", ".xls", ".ods")
 MOST_EMPTY = 1_000_000
 """Most empty lines before the first row of a table; reading them takes a second."""
 
@@ -105,6 +106,8 @@ def read_part(part: ParallelFiles) -> Iterator[Pair]:
     if is_table(part):
         return read_table(path, **languages, columns=part.columns)
     suffix = suffix_of(path)
+    if suffix in WORKBOOKS:
+        raise ConfigError(f"{path} is a workbook: save its sheet as .csv, in UTF-8, and give that.")
     if suffix not in BILINGUAL:
         raise ConfigError(
             f"{path} must end in .tsv, .csv, .tmx, .xliff or .po to hold both languages. "

@@ -116,10 +116,13 @@ def require_language(code: str) -> None:
 def named_language(word: str) -> str | None:
     """The language code, without region, of a code or an English name; None if it is neither.
 
-    `de-AT`, `DE` and `German` mean `de`; `It` is a word, since codes are not spelled like that.
+    `de-AT`, `DE`, `German` and `German (Austria)` mean `de`; `It` is a word, since codes are not
+    spelled like that.
     """
     name = word.strip().replace("_", "-")
-    code = _CODES.get(name.casefold(), name).split("-")[0]
+    without_region = re.sub(r" \([^()]+\)$", "", name)
+    codes = (_CODES.get(each.casefold()) for each in (name, without_region))
+    code = next(filter(None, codes), name).split("-")[0]
     is_code = code in (code.lower(), code.upper()) and code.lower() in NAMES
     return code.lower() if is_code else None
 
