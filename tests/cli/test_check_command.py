@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from heed.bundle.doubts import Judgment, save_judgment
+from heed.cli import waiting
 
 ROWS = [
     ("Two dogs play.", "Zwei Hunde spielen."),
@@ -22,9 +23,10 @@ ROWS = [
 
 @pytest.fixture
 def check(
-    call: Callable[..., Any], model: str, tmp_path: Path
+    call: Callable[..., Any], model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[int, str, str]]:
     """Calls the command with a model to which no text is too improbable."""
+    monkeypatch.setattr(waiting, "SILENT_S", 1e9)  # however slow the machine is
     folder = tmp_path / "model"
     shutil.copytree(model, folder)
     save_judgment(folder, Judgment(low_score=-1000.0))
@@ -34,6 +36,17 @@ def check(
         return found
 
     return run
+
+
+def test_its_progress_is_shown_where_rows_go_to_a_file(
+    check: Callable[..., Any], table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "SILENT_S", 0.0)
+    _, _, plain = check(str(table))
+    _, _, err = check(str(table), "-o", str(tmp_path / "doubtful.tsv"))
+    assert "checking …\n" in err
+    assert "checking" not in plain
+    assert err.splitlines()[-1].startswith("heed: 3 of 5 pairs are doubtful")
 
 
 def test_blanks_stay_in_what_is_clean(check: Callable[..., Any], tmp_path: Path) -> None:

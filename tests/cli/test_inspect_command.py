@@ -229,6 +229,7 @@ def test_one_attention_to_both_sides_is_drawn_without_rows_of_padding(
     save_bundle(tmp_path / "m", random_bundle.bundle(vocab, config_of, **changes))
     code, out, err = call("inspect", "-m", str(tmp_path / "m"), *lines, "--attention", use)
     assert code == 0, err
+    assert call("inspect", "-m", str(tmp_path / "m"), *lines, "--attention")[1] == out
     drawn = re.split(r"^\d: .*\n", out, flags=re.MULTILINE)[1:]
     for one, src, tgt in zip(drawn, *(text.split("\n") for text in lines), strict=True):
         n_src, n_tgt = (1 + len(vocab.encode(text)) for text in (src, tgt))

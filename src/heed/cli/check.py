@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from heed.bundle.outputs import require_not_read
+from heed.bundle.outputs import STANDARD, require_not_read
 from heed.cli.command import Session, command, options
 from heed.cli.corpus import are_exchanged
 from heed.cli.models import ModelFlags, load_translator, model_files, model_options
 from heed.cli.remarks import assumed_directions
 from heed.cli.streams import json_row, open_output
+from heed.cli.waiting import Waiting
 from heed.errors import UsageError
 from heed.translate.doubts.judge import doubts_of_pair
 from heed.translate.result import Doubt
@@ -90,8 +91,13 @@ def check(
     parts = _directed(parts, translator, opening.source_lang, target_lang)
     if remark := assumed_directions(parts):
         session.say(f"heed: {remark}")
-    pairs = chain.from_iterable(map(read_part, parts))
-    _Checked(session, as_json=as_json).write(translator, target_lang, pairs, output, clean)
+    pairs: Iterable[Pair] = chain.from_iterable(map(read_part, parts))
+    checked = _Checked(session, as_json=as_json)
+    with Waiting(session) as waiting:
+        if output != STANDARD:
+            pairs = waiting.counted(pairs, "checking", of=0, unit="pairs")
+        checked.write(translator, target_lang, pairs, output, clean)
+    checked.summarize(output)
 
 
 def _parts(
@@ -176,7 +182,6 @@ class _Checked:
                     elif others is not None:
                         others.write(f"{_cell(pair.src)}\t{_cell(pair.tgt)}")
                 self._n_pairs += len(portion)
-        self._summarize(output)
 
     def _count(self, doubts: Sequence[Doubt]) -> None:
         self._n_doubtful += 1
@@ -195,11 +200,12 @@ class _Checked:
         kinds = ",".join(dict.fromkeys(doubt.kind for doubt in doubts))
         return "\t".join((f"{pair.origin}:{pair.line}", kinds, _cell(pair.src), _cell(pair.tgt)))
 
-    def _summarize(self, output: str) -> None:
+    def summarize(self, output: str) -> None:
+        """Say how many pairs are doubtful, and why."""
         counted = f"{self._n_doubtful:,} of {self._n_pairs:,} pairs"
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in self._kinds.most_common())
         verb = "is" if self._n_doubtful == 1 else "are"
-        where = f": see {output}" if output != "-" and self._n_doubtful else ""
+        where = f": see {output}" if output != STANDARD and self._n_doubtful else ""
         self._session.say(f"heed: {counted} {verb} doubtful{kinds and f' ({kinds})'}{where}.")
 
 

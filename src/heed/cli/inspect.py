@@ -22,7 +22,7 @@ from heed.cli.command import (
 )
 from heed.cli.models import find_model, model_files
 from heed.cli.runs import is_run, print_training, read_runs, why_not_served
-from heed.cli.traced import USES, VIEWS, VIEWS_OF, Shown
+from heed.cli.traced import AUTO, USES, VIEWS, VIEWS_OF, Shown
 from heed.cli.traced import show as show_text
 from heed.errors import UsageError
 
@@ -82,7 +82,12 @@ class TextOrFolder(Text):
     "Draw a translation with this top-p; list how many tokens each step could draw.",
     metavar="P",
 )
-@text_option("--attention", USES, "Draw an attention map; default: cross.", bare="cross")
+@text_option(
+    "--attention",
+    (AUTO, *USES),
+    "Draw an attention map; auto, the default: cross, or else what the model has.",
+    bare=AUTO,
+)
 @text_option("--layer", int, "Layer of the map, from 0 or from the end.", default=-1)
 @text_option(
     "--head",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from heed.translate.translator import Translator
 
 USES = ("cross", "encoder", "decoder", "joint")
+AUTO = "auto"
 TRACED = {
     "attention": "--attention",
     "probabilities": "--probabilities",
@@ -52,7 +53,7 @@ class Shown:
     Attributes:
         tree: whether the search tree is drawn.
         sample: top-p of a sample whose steps are listed.
-        attention: the kind of attention whose map is drawn.
+        attention: the kind of attention whose map is drawn; `AUTO` = the model decides.
         probabilities: whether the probability of each target token is printed.
         steps: whether all tensors are listed.
         tensor: name of a tensor to print.
@@ -265,12 +266,15 @@ def _show_probabilities(trace: "Trace", vocab: "Vocab") -> None:
 
 
 def _show_attention(trace: "Trace", shown: Shown) -> None:
-    from heed.explain.attention.maps import maps, tokens
+    from heed.explain.attention.maps import maps, tokens, uses_of
     from heed.explain.attention.words import between_words
     from heed.text.piece_words import words_of
 
-    assert shown.attention
-    layers = maps(trace, shown.attention)
+    use = shown.attention
+    assert use
+    if use == AUTO:  # the last one is nearest to the output: cross, or what stands for it
+        use = uses_of(trace)[-1]
+    layers = maps(trace, use)
     if shown.layer not in range(-len(layers), len(layers)):
         raise UsageError(
             f"--layer must lie between {-len(layers)} and {len(layers) - 1}, but is {shown.layer}."
@@ -279,8 +283,8 @@ def _show_attention(trace: "Trace", shown: Shown) -> None:
     if not set(shown.head) <= set(range(len(heads))):
         raise UsageError(f"--head must be below {len(heads)}, but is {max(shown.head)}.")
     weights = heads[list(shown.head) or slice(None)].mean(axis=0)
-    rows, columns = tokens(trace, shown.attention)
-    real = _real_rows(trace, len(rows), shown.attention)
+    rows, columns = tokens(trace, use)
+    real = _real_rows(trace, len(rows), use)
     rows, weights = [rows[row] for row in real], weights[real]
     if shown.words:
         row_words, column_words = words_of(rows), words_of(columns)

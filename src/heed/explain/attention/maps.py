@@ -38,13 +38,26 @@ def sublayers(trace: Trace, use: str) -> list[str]:
     """
     if use not in USES:
         raise UsageError(f"use must be one of {', '.join(USES)}, but is {use!r}.")
-    names = [name.removesuffix(".weights") for name in trace.named("attention.weights")]
-    found = [name for name in names if _SUBLAYERS[use].fullmatch(name)]
+    found = [name for name in _attentions(trace) if _SUBLAYERS[use].fullmatch(name)]
     if not found:
-        has = [other for other in USES if any(map(_SUBLAYERS[other].fullmatch, names))]
-        if not has:
-            raise UsageError("This model has no attention.")
-        raise UsageError(f"This model has no {use} attention; it has: {', '.join(has)}.")
+        raise UsageError(f"This model has no {use} attention; it has: {', '.join(uses_of(trace))}.")
+    return found
+
+
+def _attentions(trace: Trace) -> list[str]:
+    return [name.removesuffix(".weights") for name in trace.named("attention.weights")]
+
+
+def uses_of(trace: Trace) -> list[str]:
+    """The uses of attention that a model has, in the order of `USES`; at least one.
+
+    Raises:
+        UsageError: it has none.
+    """
+    names = _attentions(trace)
+    found = [use for use in USES if any(map(_SUBLAYERS[use].fullmatch, names))]
+    if not found:
+        raise UsageError("This model has no attention.")
     return found
 
 
