@@ -22,6 +22,8 @@ def found(text: str, rules: Rules | None = None) -> list[str]:
         ("%(name)s, %@ and %ld%%", ["%(name)s", "%@", "%ld", "%%"]),
         ("%sKB in %dx%d", ["%s", "%d", "%d"]),
         ("95,234.50 %% of 7 %s", ["95,234.50", "%%", "7", "%s"]),
+        ("5%(unit)s, x2%1$d and 3%<n>.2f", ["5", "%(unit)s", "%1$d", "3", "%<n>.2f"]),
+        ("5%(a)sure, 5% (a)s", ["5", "5%"]),
         ("Left (%1).", ["%1"]),
         ("with %1custom%2 quotes", ["%1", "%2"]),
         ("%PRODUCTNAME starts", ["%PRODUCTNAME"]),
@@ -31,6 +33,23 @@ def found(text: str, rules: Rules | None = None) -> list[str]:
     ],
 )
 def test_printf_fields(text: str, expected: list[str]) -> None:
+    assert found(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("请联系help@example.org获取帮助", ["help@example.org"]),
+        ("a@b.org和c@d.org", ["a@b.org", "c@d.org"]),
+        ("support@example.com으로 문의하세요", ["support@example.com"]),
+        ("ดูที่help@example.orgนะ", ["help@example.org"]),
+        ("访问example.com查看", ["example.com"]),
+        ("使用UTF-8编码，版本v2.1", ["UTF-8", "v2.1"]),
+        ("xhelp@example.orgx, example.commer", ["xhelp@example.orgx"]),
+        ("הhelp@example.org", []),
+    ],
+)
+def test_addresses_beside_letters_of_scripts_without_blanks(text: str, expected: list[str]) -> None:
     assert found(text) == expected
 
 

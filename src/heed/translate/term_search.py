@@ -332,7 +332,11 @@ class _Wanted:
             there = self._there(found.text)
             begun = self.chunk.begun
             n_fixed = len(begun) if found.text.startswith(begun) else 0
-            self._site = Site.of(self._targets, there, self.text, found, taken, n_fixed)
+            source = self.chunk.source
+            was_large = source is not None and source.in_capitals
+            self._site = Site.of(
+                self._targets, there, self.text, found, taken, n_fixed, was_large=was_large
+            )
         return self._site
 
     def _keeps_spans(self, found: Translation, other: Translation) -> bool:

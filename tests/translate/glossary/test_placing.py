@@ -42,6 +42,27 @@ def test_a_term_that_stays_as_it_is_gets_no_capital_at_the_beginning(said: str) 
     assert done.translation.text == "iPhone hier"
 
 
+@pytest.mark.parametrize(
+    ("source", "said", "wanted"),
+    [
+        ("GIMP file", "GIMP", "Datei"),  # a name, not a line in capitals
+        ("OPEN THE FILE", "DAS AUF", "DATEI"),
+        ("THE FILE NAME", "DER NAME", "DATEI"),
+    ],
+)
+def test_a_term_is_in_capitals_only_in_lines_in_capitals(
+    source: str, said: str, wanted: str
+) -> None:
+    glossary = Glossary.of({"file": "Datei"})
+    done = apply_glossary(glossary, source, Translation(text=said))
+    assert wanted in done.translation.text
+
+
+def test_a_field_of_a_term_does_not_become_capitals() -> None:
+    done = apply_glossary(Glossary.of({"dog": "%s Hund"}), "THE DOG", Translation(text="DER KÖTER"))
+    assert done.translation.text == "DER %s HUND"
+
+
 # Placing
 
 

@@ -10,7 +10,7 @@ Not found: paths of names only (`Europe/Madrid`; 27 % unchanged), absolute paths
 
 import re
 
-from heed.text.protection.pattern import Pattern
+from heed.text.protection.pattern import LETTER, Pattern
 
 _SCHEMES = "https?|ftps?|file|wss?|git|ssh|sftp|ldaps?|irc|news|nntp|smb|s3|gs|vnd"
 _STOPS = r".,:;!?*_~…"
@@ -23,12 +23,14 @@ _REST = (
 _URL = re.compile(
     rf"(?<![A-Za-z0-9])(?:(?:{_SCHEMES})://|(?:mailto|tel|urn|data|magnet):(?=[^\s<>\"])"
     rf"|www\.(?=\w)){_REST}++"
-    r"|(?<![\w@./\-])(?:[A-Za-z0-9\-]{1,63}\.){1,5}(?:com|org|net|edu|gov|io|dev)(?![\w\-@])"
+    rf"|(?<!{LETTER})(?<![\d@./\-])(?:[A-Za-z0-9\-]{{1,63}}\.){{1,5}}"
+    rf"(?:com|org|net|edu|gov|io|dev)(?!{LETTER})(?![\d\-@])"
     rf"(?:[/?#]{_REST}*+)?"
 )
+_LOCAL = rf"(?:{LETTER}|[\d+\-])"
 _EMAIL = re.compile(
-    r"(?<![\w.+\-])[A-Za-z0-9_](?:[\w+\-]|\.(?=[\w+\-])){0,63}+"
-    r"@(?:[\w\-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w\-])"
+    rf"(?<!{LETTER})(?<![\d.+\-])[A-Za-z0-9_](?:{_LOCAL}|\.(?={_LOCAL})){{0,63}}+"
+    rf"@(?:[\w\-]{{1,63}}\.){{1,8}}[A-Za-z]{{2,24}}(?!{LETTER})(?![\d\-])"
 )
 _ENDING = (
     "(?:html?|xml|json|ya?ml|toml|txt|csv|tsv|pdf|png|jpe?g|gif|svgz?|webp|ico|bmp|tiff?|xcf|psd|e?ps"

@@ -15,12 +15,13 @@ from heed.text.protection.pattern import Pattern
 # A flag `-` must have a width after it, or `%-Angabe` would be a field. After a width, letters that
 # begin a word are none: `%1custom`.
 _FLAGS = r"(?:-(?=\d)|[+0#'])*+(?:\*|\d{1,3})?(?:\.(?:\*|\d{1,3}))?(?:hh|ll|[hlLqjzt])?"
+_NAMED = r"(?:\d{1,2}\$|\(\w{1,60}\)|<\w{1,60}>)"
 _PRINTF = re.compile(
-    rf"(?=[%~])(?:(?<![\d%])%(?:(?:\d{{1,2}}\$|\(\w{{1,60}}\)|<\w{{1,60}}>)?{_FLAGS}"
+    rf"(?=[%~])(?:(?<![\d%])%(?:{_NAMED}?{_FLAGS}"
     r"(?:[dsuxXfF@]|[ciopaAeEgG](?![A-Za-z]))"
     r"|[A-Z][A-Z_]{2,}\d*|[a-z]\w{0,40}%|L?\d{1,2}(?![.,]?\d)|n(?![A-Za-z])"
     r"|[BbHIjmMpSUwWyYZ](?![A-Za-z])|%)"
-    r"|(?<=\d)%[ds](?![A-Za-z])|(?<=\d)%%"
+    rf"|(?<=\d)%(?:[ds](?![A-Za-z])|%|{_NAMED}{_FLAGS}[dsuxXfF@](?![A-Za-z]))"
     r"|~%|(?<![A-Za-z\d~])~[asd](?![A-Za-z]))"
 )
 _IN_TURN = re.compile(rf"%{_FLAGS}[dsuxXfF@ciopaAeEgG]")

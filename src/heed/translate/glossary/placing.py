@@ -14,6 +14,8 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.text.capitals import in_capitals
+from heed.text.protected import Rules, find_spans
 from heed.text.scripts import is_solid
 from heed.translate.glossary.glossary import Occurrence
 from heed.translate.glossary.honored import find_targets
@@ -130,6 +132,7 @@ class Site:
         missing: occurrences that it lacks; also none if it is too long to be linked.
         taken: stretches that must not change.
         n_fixed: characters of a required beginning, before which nothing is put in either.
+        is_large: whether it is the translation of a line in capitals, in capitals itself.
     """
 
     source: str
@@ -139,6 +142,7 @@ class Site:
     missing: Sequence[Occurrence]
     taken: Sequence[Span]
     n_fixed: int = 0
+    is_large: bool = False
 
     @classmethod
     def of(
@@ -149,6 +153,8 @@ class Site:
         translation: Translation,
         taken: Sequence[Span],
         n_fixed: int = 0,
+        *,
+        was_large: bool = False,
     ) -> "Site":
         """Find the missing terms, and link the words.
 
@@ -159,8 +165,10 @@ class Site:
             translation: with its alignment.
             taken: stretches of it that must not be replaced.
             n_fixed: characters of a required beginning.
+            was_large: the line was in capitals, though the source text is not.
         """
         text = translation.text
+        is_large = text.isupper() and (was_large or source_text.isupper())
         missing = [
             one for one, span in zip(occurrences, there, strict=True) if one.targets and not span
         ]
@@ -178,7 +186,7 @@ class Site:
             ],
             dtype=bool,
         )
-        return cls(source_text, translation, links, free, missing, taken, n_fixed)
+        return cls(source_text, translation, links, free, missing, taken, n_fixed, is_large)
 
     @property
     def text(self) -> str:
@@ -208,7 +216,7 @@ class Site:
         if not put:
             return Applied(self.translation, unplaced)
         put.sort(key=lambda one: one.first)
-        return Applied(_with_terms(self.source, self.translation, self.links, put), unplaced)
+        return Applied(_with_terms(self, put), unplaced)
 
     def variants(self) -> list[Translation]:
         """Translations with the first missing term in each possible place and form."""
@@ -222,7 +230,7 @@ class Site:
             for first, last in places
             for target in self.likely_forms(occurrence, first, last)
         ]
-        return [_with_terms(self.source, self.translation, self.links, [one]) for one in put]
+        return [_with_terms(self, [one]) for one in put]
 
     def _put(self, occurrence: Occurrence, first: int, last: int, target: str) -> _Put:
         return _Put(first, last, target, self.words(occurrence), occurrence.is_kept)
@@ -281,11 +289,9 @@ class Site:
         return place >= self.n_fixed and not any(start < place < end for start, end in self.taken)
 
 
-def _with_terms(
-    source: str, translation: Translation, links: Links, put: Sequence[_Put]
-) -> Translation:
-    """A translation with terms put in, in order; its tokens are words instead of pieces."""
-    text = translation.text
+def _with_terms(site: Site, put: Sequence[_Put]) -> Translation:
+    """The translation with terms put in, in order; its tokens are words instead of pieces."""
+    text, links = site.text, site.links
     parts: list[str] = []
     tokens: list[str] = []
     rows: list[list[float]] = []
@@ -302,8 +308,9 @@ def _with_terms(
         end = links.tgt[one.last - 1][1] if one.last > one.first else start
         keep(word, one.first)
         target = one.target
-        if text.isupper():
-            target = target.upper()  # a line in capitals is answered in capitals
+        if site.is_large:
+            spans = find_spans(target, Rules.default())
+            target = in_capitals(target, [(span.start, span.end) for span in spans])[0]
         elif start == 0 and text[:1].isupper() and not one.is_kept:
             target = target[:1].upper() + target[1:]
         if one.first == one.last:
@@ -318,11 +325,11 @@ def _with_terms(
     keep(word, len(links.tgt))
     parts.append(text[place:])
     return replace(
-        translation,
+        site.translation,
         text="".join(parts),
         tokens=tokens,
         token_scores=[],
-        source_tokens=[source[start:end] for start, end in links.src],
+        source_tokens=[site.source[start:end] for start, end in links.src],
         alignment=rows,
     )
 
