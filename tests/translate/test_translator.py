@@ -666,6 +666,18 @@ def test_translating_is_imported_without_torch() -> None:
         ),
         (lambda t: list(t.translate_stream(["a"], prefixes="x")), "prefixes must be a list of str"),
         (
+            lambda t: list(t.translate_stream(["a"], buffer_lines=None)),
+            "buffer_lines must be a whole number from 1, but is None.",
+        ),
+        (
+            lambda t: list(t.translate_stream(["a"], buffer_chars=0)),
+            "buffer_chars must be a whole number from 1, but is 0.",
+        ),
+        (
+            lambda t: list(t.translate_stream(["a"], has_paused=5)),
+            "has_paused must be a function, but is 5.",
+        ),
+        (
             lambda t: t.score("abc", "abd"),
             "src must be a list of strings, but is 'abc'. For one te",
         ),

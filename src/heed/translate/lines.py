@@ -17,7 +17,7 @@ from heed.text.normalize import normalize
 from heed.text.numbers import localizer
 from heed.text.protected import Rules
 from heed.text.vocab import Vocab
-from heed.translate.arguments import require_flag, require_text
+from heed.translate.arguments import require_callable, require_flag, require_text, require_whole
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.parts import Chunk, PartCutter, with_terms
 
@@ -480,7 +480,13 @@ def buffers(
     max_chars: int,
     has_paused: Callable[[], bool] | None = None,
 ) -> Iterator[list[Line]]:
-    """Gather a stream into portions; `has_paused`, called after each line, ends one early."""
+    """Gather a stream into portions; `has_paused`, called after each line, ends one early.
+
+    UsageError if a limit is not a whole number from 1, or `has_paused` is not a function.
+    """
+    require_whole(max_lines, "buffer_lines", 1)
+    require_whole(max_chars, "buffer_chars", 1)
+    require_callable(has_paused, "has_paused")
     portion: list[Line] = []
     n_chars = 0
     for line in lines:
