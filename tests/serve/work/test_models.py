@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -409,6 +410,23 @@ def test_languages_of_versions_are_compared(folder: Path, tmp_path: Path) -> Non
     one.require_languages(open_version(folder, "one").languages)
     with pytest.raises(ConfigError, match="one translated en to de, and its new version"):
         other.require_languages(one.languages)
+
+
+def test_a_folder_that_is_replaced_while_it_is_read_is_read_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Path(make_model(tmp_path / "other", "en", "de", seed=2))
+    wanted = heed.load(other)(SENTENCES[0])
+
+    def replaced(given: Path, **options: Any) -> heed.Translator:
+        if other.exists():
+            shutil.rmtree(given)
+            other.rename(given)
+            raise FormatError("a file of the old version is missing")
+        return heed.load(given, **options)
+
+    monkeypatch.setattr("heed.serve.work.versions.load", replaced)
+    assert open_version(folder, "en-de").translator(SENTENCES[0]) == wanted
 
 
 def test_a_folder_that_changes_all_the_time_is_refused(

@@ -9,7 +9,7 @@ from pathlib import Path
 from heed.bundle.find import AVERAGE, CHECKPOINTS, INT8, MODEL_FILES, WEIGHTS, find_model_folder
 from heed.disk.files import read_bytes
 from heed.disk.folders import MANIFEST, MAX_MANIFEST_BYTES, PENDING, read_manifest
-from heed.errors import ConfigError, FormatError
+from heed.errors import ConfigError, FormatError, HeedError
 from heed.serve.work.guides import NO_GUIDES, GuideFile, Guides
 from heed.text.languages import known_directions
 from heed.translate.glossary.glossary import Glossary
@@ -146,12 +146,19 @@ def open_version(folder: Path, name: str, guides: Guides = NO_GUIDES) -> Opened:
         DataError: a file of pairs or terms cannot be read.
         UsageError: a file of pairs is not one of both languages.
     """
-    for _ in range(_ATTEMPTS):
-        version = version_of(folder, guides)
-        size = size_bytes(folder) + guides.size_bytes
-        translator = load(folder, threads=1)
-        n_pairs = _remember(translator, guides.memory)
-        terms = [_read_terms(Path(file.path)) for file in guides.glossaries]
+    for attempt in range(_ATTEMPTS):
+        state = files_state(folder, guides)
+        try:
+            version = version_of(folder, guides)
+            size = size_bytes(folder) + guides.size_bytes
+            translator = load(folder, threads=1)
+            n_pairs = _remember(translator, guides.memory)
+            terms = [_read_terms(Path(file.path)) for file in guides.glossaries]
+        except (HeedError, OSError):
+            # Of a folder that is replaced meanwhile, a part of each version was read.
+            if attempt + 1 == _ATTEMPTS or files_state(folder, guides) == state:
+                raise
+            continue
         if version_of(folder, guides) == version:
             for file, number in zip(guides.memory, n_pairs, strict=True):
                 log.info("%s: %d of its pairs guide the model %s", file.path, number, name)
