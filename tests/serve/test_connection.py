@@ -78,6 +78,19 @@ def test_a_request_that_does_not_end_gets_408(open_to: Connect, beginning: bytes
     }
 
 
+@pytest.mark.parametrize(("chunk", "expected"), [(b"5\r\nab", 408), (b"five\r\n", 400)])
+def test_a_refusal_within_a_body_is_logged_and_counted_with_its_status(
+    open_to: Connect, program: Program, chunk: bytes, expected: int
+) -> None:
+    client, name = open_to(), f"body-{expected}"
+    head = b"POST /translate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+    client.sendall(head + b"X-Request-Id: %s\r\n\r\n" % name.encode() + chunk)
+    assert status(read_all(client)) == expected
+    assert f" status={expected} " in program.wait_for(f" id={name}")
+    counted = f'request_seconds_count{{.*route="/translate",status="{expected}"}} [1-9]'
+    assert re.search(counted, program.ask("/metrics")[2].decode())
+
+
 @pytest.mark.parametrize("is_head", [True, False])
 def test_a_byte_now_and_then_does_not_keep_it_open(open_to: Connect, is_head: bool) -> None:
     client = open_to()

@@ -23,6 +23,7 @@ from uvicorn.server import ServerState
 
 from heed.serve.settings import Listen
 from heed.serve.shapes.endpoint import WHEN_LEFT
+from heed.serve.watch.requests import REFUSED_WITH
 
 LINGER_S = 2.0
 """Seconds for reading the rest of a refused body, so that the client receives the response."""
@@ -339,6 +340,7 @@ class Connection(HttpToolsProtocol):
             if self._exchange.response_started:
                 self.transport.close()
                 return
+            self._exchange.scope["state"][REFUSED_WITH] = status  # not 499: it has not left
             self._exchange.disconnected = True
             self._exchange.message_event.set()
             self._leave()

@@ -21,6 +21,9 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 CLIENT_GONE = 499
 """Status in log and metrics for a client that disconnected before its response."""
 
+REFUSED_WITH = "refused_with"
+"""Key, in a request's state, of the status with which the connection itself has refused it."""
+
 QUIET = frozenset(("/health", "/ready", "/metrics"))
 """Routes that are polled constantly; their log lines have level debug."""
 
@@ -106,8 +109,9 @@ class Watched:
         seconds = time.perf_counter() - exchange.began_at
         route = str(getattr(scope.get("route"), "path", "other"))
         code = scope["state"].get("code")
+        status = scope["state"].get(REFUSED_WITH, exchange.status)
         if self._figures:
-            self._figures.ended(scope["method"], route, exchange.status, seconds)
+            self._figures.ended(scope["method"], route, status, seconds)
             if code is not None:
                 self._figures.refused(code)
         level = logging.DEBUG if route in QUIET else logging.INFO
@@ -115,7 +119,7 @@ class Watched:
             fields = {
                 "method": scope["method"] if scope["method"].isalpha() else "other",
                 "route": route,
-                "status": exchange.status,
+                "status": status,
                 "ms": round(seconds * 1000, 1),
                 "id": exchange.id,
                 **({"code": code} if code else {}),
