@@ -171,3 +171,27 @@ def test_an_error_shows_the_servers_sentence_and_a_way_on(
     expect(page.locator("#translation")).to_have_text(TRANSLATION)
     assert len(complaints) == 1  # the browser's own line about the 503
     complaints.clear()
+
+
+def test_a_server_that_is_back_is_asked_again_and_the_focus_stays(
+    open_page: Open, complaints: list[str]
+) -> None:
+    page = open_page()
+    expect(page.locator("#from option")).to_have_count(3)
+    page.clock.install()
+    page.route("**/api/v1/translate", lambda route: route.abort())
+    page.fill("#source", SENTENCE)
+    page.clock.run_for(1000)
+    expect(page.locator("#banner")).to_contain_text("The server does not answer.")
+    button = page.get_by_role("button", name="Try again")
+    button.focus()
+    with page.expect_event("requestfailed"):
+        page.keyboard.press("Enter")
+    wait_until_settled(page)
+    expect(button).to_be_focused()
+    page.unroute("**/api/v1/translate")
+    page.clock.run_for(10_000)
+    expect(page.locator("#translation")).to_have_text(TRANSLATION)
+    expect(page.locator("#banner")).to_be_hidden()
+    expect(page.locator("#source")).to_be_focused()
+    complaints.clear()

@@ -4,6 +4,7 @@ import { ofTab } from "./storage.js";
 
 const ROOT = "api/v1/";
 const KEY = "heed.key";
+const AGAIN_S = 5; // a server that is being started again answers in a few seconds
 
 /** An event of the window: the server refused a request that has no valid key. */
 export const KEY_WANTED = "heed-key-wanted";
@@ -118,7 +119,9 @@ async function received(sent) {
 }
 
 const unreachable = () =>
-  new ApiError("The server does not answer. Check that it runs and that you are connected to it.");
+  new ApiError("The server does not answer. Check that it runs and that you are connected to it.", {
+    retryAfter: AGAIN_S,
+  });
 
 function errorOf(status, text, retryAfter) {
   let error = {};

@@ -13,8 +13,21 @@ export function showBanner() {
 
 function draw({ error }) {
   clearTimeout(again);
+  // The server says when it expects to have time; a person need not watch the clock.
+  if (error?.retryAfter) again = setTimeout(retry, error.retryAfter * 1000);
+  const hadFocus = banner.contains(document.activeElement);
+  const wantsKey = error?.status === 401 || error?.status === 403;
+  // Screen readers need not read the same words every few seconds.
+  if (error && (wantsKey || !isShown(error.message))) show(error, wantsKey);
   banner.hidden = !error;
-  if (!error) return;
+  if (!hadFocus) return;
+  if (!error) byId("source").focus();
+  else if (!banner.contains(document.activeElement)) banner.querySelector("input, button").focus();
+}
+
+const isShown = (sentence) => !banner.hidden && banner.querySelector("p").textContent === sentence;
+
+function show(error, wantsKey) {
   const close = make("button", {
     type: "button",
     class: "icon",
@@ -22,7 +35,6 @@ function draw({ error }) {
     onclick: () => session.set({ error: null }),
   });
   fill(close, "close");
-  const wantsKey = error.status === 401 || error.status === 403;
   banner.replaceChildren(
     icon("warn"),
     make("p", {}, error.message),
@@ -31,8 +43,6 @@ function draw({ error }) {
       : make("button", { type: "button", class: "button", onclick: retry }, "Try again"),
     close,
   );
-  // The server says when it expects to have time; a person need not watch the clock.
-  if (error.retryAfter) again = setTimeout(retry, error.retryAfter * 1000);
 }
 
 const retry = () => (session.languages.length ? translate() : start());
