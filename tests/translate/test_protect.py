@@ -260,6 +260,25 @@ def test_a_text_that_breaks_its_message_is_not_told_about(vocab: Vocab) -> None:
     assert [each.kind for each in found.doubts] == ["untranslated"]
 
 
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_a_message_within_another_one_or_within_a_span_is_not_changed_there(
+    vocab: Vocab, is_turned: bool
+) -> None:
+    inner = "{n, plural, other {run}}"
+    outer = f"{{g, select, other {{cats {inner}}}}}"
+    kept = f"[{inner}]"
+    line = " and ".join([inner, kept, outer][:: -1 if is_turned else 1])
+    rules = Rules.of([r"\[[^]]*\]"])
+    (chunk,) = make_translator(vocab, 0).reader.parts(Line(line, rules=rules), 0, [])
+    of_outer = Translation(text=f"Katzen {inner}")
+    done = [Translation(text=line), *[Translation(text="rennen")] * 3]
+    done.insert(1 if is_turned else 2, of_outer)
+    found = filled(chunk, iter(done))
+    parts = ["{n, plural, other {rennen}}", kept]
+    parts.append("{g, select, other {Katzen {n, plural, other {rennen}}}}")
+    assert found.text == " and ".join(parts[:: -1 if is_turned else 1])
+
+
 def restored(
     line: str,
     written: str,

@@ -1,6 +1,7 @@
 """The translation of a part, assembled from those of its halves or inner texts."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from heed.text.protection.icu import with_texts
@@ -41,69 +42,107 @@ def _filled(chunk: Chunk, done: Iterator[Translation]) -> Translation:
         if whole.status == "unwanted":
             found = whole
         inside.setdefault(inner.span, []).append(whole)
-    if found.status == "unwanted" or chunk.source is None:
+    if found.status == "unwanted" or chunk.source is None or not inside:
         return found
-    for index, translated in inside.items():
-        found = _with_inner(found, chunk.source.spans[index], translated)
-    return found
+    return _with_inner(found, chunk.source.spans, inside)
 
 
 def _with_inner(
-    translation: Translation, span: Kept, translated: Sequence[Translation]
+    translation: Translation, spans: Sequence[Kept], inside: Mapping[int, Sequence[Translation]]
 ) -> Translation:
-    """A translation with the translations of the texts inside one of its spans.
+    """A translation with the translations of the texts inside its spans.
 
-    Their doubts are added without places. The texts of the source stay if the translated ones would
-    break the span.
+    Their doubts are added without places. The texts of a span stay if the translated ones would
+    break it.
 
     Args:
-        translation: a translation that contains the span.
-        span: of the source.
-        translated: one for each inner text of the span.
+        translation: contains the spans.
+        spans: of the source.
+        inside: by the index of a span, one for each of its inner texts.
     """
-    changed = with_texts(span.text, [each.text for each in translated])
-    if changed is None:
-        sentence = (
-            "A translation would have broken the syntax of its message, so the source was kept."
-        )
-        doubt = Doubt(kind="untranslated", sentence=sentence)
-        return replace(translation, doubts=(*translation.doubts, doubt))
-    every = (translation, *translated)
+    new: dict[str, str] = {}
+    used: list[Translation] = []
+    doubts: list[Doubt] = []
+    for index, translated in inside.items():
+        old = spans[index].text
+        changed = with_texts(old, [each.text for each in translated])
+        new.setdefault(old, old if changed is None else changed)
+        if changed is None:
+            doubts.append(_BROKEN)
+            continue
+        used += translated
+        doubts += [replace(one, start=None, end=None) for each in translated for one in each.doubts]
+    # One span may be a part of another, which then is not changed in the middle.
+    wider = [span.text for span in spans if any(old in span.text for old in new)]
+    new = {text: text for text in wider} | new
+    return _changed(translation, _Change(new), used, doubts)
+
+
+_BROKEN = Doubt(
+    kind="untranslated",
+    sentence="A translation would have broken the syntax of its message, so the source was kept.",
+)
+
+
+class _Change:
+    """Replaces spans by others, each at once: the longest that begins at a place.
+
+    Args:
+        new: from the old texts to the new ones.
+    """
+
+    def __init__(self, new: Mapping[str, str]) -> None:
+        self._new = new
+        self._finds = re.compile("|".join(map(re.escape, sorted(new, key=len, reverse=True))))
+
+    def text(self, text: str) -> str:
+        """The text with the new spans."""
+        return self._finds.sub(lambda match: self._new[match[0]], text)
+
+    def doubt(self, doubt: Doubt, text: str) -> Doubt:
+        """A doubt about the text with the new spans; a place that cuts an old one includes it."""
+        if doubt.start is None or doubt.end is None:
+            return doubt
+        start, end = doubt.start, doubt.end
+        for match in self._finds.finditer(text):
+            if match.start() < start < match.end():
+                start = match.start()
+            if match.start() < end < match.end():
+                end = match.end()
+        return replace(doubt, start=len(self.text(text[:start])), end=len(self.text(text[:end])))
+
+
+def _changed(
+    translation: Translation,
+    change: _Change,
+    used: Sequence[Translation],
+    doubts: Sequence[Doubt],
+) -> Translation:
+    """A translation and its alternatives with changed spans.
+
+    Args:
+        translation: the translation.
+        change: of its spans.
+        used: the translations of the texts inside them.
+        doubts: further ones, about these.
+    """
+    every = (translation, *used)
     known = [each.confidence for each in every if each.confidence is not None]
-    own = [_moved(doubt, translation.text, span.text, changed) for doubt in translation.doubts]
-    inner = [replace(doubt, start=None, end=None) for each in translated for doubt in each.doubts]
+    own = [change.doubt(doubt, translation.text) for doubt in translation.doubts]
     return replace(
         translation,
-        text=translation.text.replace(span.text, changed),
-        tokens=[token.replace(span.text, changed) for token in translation.tokens],
+        text=change.text(translation.text),
+        tokens=list(map(change.text, translation.tokens)),
         alternatives=tuple(
             # Nothing has judged an alternative as a whole.
-            replace(_with_inner(other, span, translated), confidence=other.confidence)
+            replace(_changed(other, change, used, doubts), confidence=other.confidence)
             for other in translation.alternatives
         ),
         status=max((each.status for each in every), key=lambda one: _BADNESS.get(one, 0)),
         # Equal texts have equal doubts.
-        doubts=tuple(dict.fromkeys([*own, *inner])),
+        doubts=tuple(dict.fromkeys([*own, *doubts])),
         confidence=min(known, default=None),
         matches=tuple(match for each in every for match in each.matches),
-    )
-
-
-def _moved(doubt: Doubt, text: str, old: str, new: str) -> Doubt:
-    """A doubt about a text in which `old` becomes `new`; a place that cuts `old` includes it."""
-    if doubt.start is None or doubt.end is None:
-        return doubt
-    start, end = doubt.start, doubt.end
-    # The last `old` that begins before a place may reach beyond it.
-    first, last = (text.rfind(old, 0, place + len(old) - 1) for place in (start, end))
-    if first >= 0 and start < first + len(old):
-        start = first
-    if last >= 0 and end < last + len(old):
-        end = last + len(old)
-    return replace(
-        doubt,
-        start=len(text[:start].replace(old, new)),
-        end=len(text[:end].replace(old, new)),
     )
 
 
