@@ -41,7 +41,7 @@ from heed.serve.watch.figures import Figures
 from heed.serve.watch.requests import Watched
 
 SENTENCES = {
-    404: "There is nothing at this address.",
+    404: "There is nothing at this address; the page /docs lists all that there is.",
     405: "This address does not allow this method; the Allow header lists those it does.",
     500: "The server failed to answer this request. See its log for the reason.",
 }

@@ -161,6 +161,13 @@ def test_deepl_raises_its_exceptions(client: deepl.Translator) -> None:
         )
 
 
+def test_deepl_is_told_where_the_endpoints_are_listed(program: str) -> None:
+    client = deepl.DeepLClient("any-key", server_url=program)
+    with pytest.raises(deepl.DeepLException, match="the page /docs lists all that there is"):
+        client.rephrase_text(SENTENCE)
+    client.close()
+
+
 def test_libretranslatepy_translates_and_lists(program: str, wanted: list[str]) -> None:
     api = LibreTranslateAPI(program)
     assert api.translate(SENTENCE, "en", "de") == wanted[0]

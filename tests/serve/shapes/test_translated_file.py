@@ -348,10 +348,12 @@ def test_the_client_of_deepl_translates_a_document(
     source, target = tmp_path / "a.txt", tmp_path / "b.txt"
     source.write_text(TEXT, encoding="utf-8")
     with closing(deepl.Translator("any-key", server_url=program)) as client:
+        before = client.get_usage().character.count
         status = client.translate_document_from_filepath(
             source, target, source_lang="EN", target_lang="DE"
         )
         assert status.done
+        assert status.billed_characters == client.get_usage().character.count - before
         assert target.read_text(encoding="utf-8") == wanted
         with pytest.raises(deepl.DeepLException, match="Document not found"):
             client.translate_document_get_status(deepl.DocumentHandle("A" * 32, "b" * 64))
@@ -362,7 +364,8 @@ def test_a_document_is_not_found_with_another_key(client: TestClient) -> None:
     handle = client.post("/v2/document", files={"file": ("a.txt", b"Two dogs")}, data=sent).json()
     path = f"/v2/document/{handle['document_id']}"
     right, wrong = {"document_key": handle["document_key"]}, {"document_key": "0" * 64}
-    assert client.post(path, json=right).json()["status"] == "done"
+    status = client.post(path, json=right).json()
+    assert (status["status"], status["billed_characters"]) == ("done", len("Two dogs"))
     assert client.post(f"{path}/result", json=right).status_code == 200
     assert client.post(path, json=wrong).status_code == 404
     assert client.post(f"{path}/result", json=wrong).json() == {"message": "Document not found."}

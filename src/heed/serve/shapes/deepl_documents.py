@@ -34,6 +34,8 @@ from heed.serve.shapes.stored import beside_store
 from heed.serve.shapes.translated_file import FileOrder, attachment, translate_file
 
 PATH = f"{PREFIX}/document"
+_COUNT = 8
+"""Digits of a document's key with its number of characters."""
 KEY = Field(
     name="document_key", kind="word", about="The key that the upload answered.", is_required=True
 )
@@ -67,7 +69,8 @@ async def _upload(service: Service, asked: Asked) -> dict[str, Any]:
         glossary=await find_terms(service, asked, source, target),
     )
     found = await translate_file(service, values["file"], order)
-    key = secrets.token_hex(32)
+    # Its end tells the status how many characters there were; the lock protects all of it.
+    key = f"{secrets.token_hex(32 - _COUNT // 2)}{found.n_chars:0{_COUNT}x}"
     kept = await keep_file(
         service, found.name, found.content, lock=_lock(key), owner=owner_of(asked)
     )
@@ -82,7 +85,13 @@ def _lock(key: str) -> str:
 async def _status(service: Service, asked: Asked) -> dict[str, Any]:
     await _find(service, asked)
     id = asked.http.path_params["document_id"]
-    return {"document_id": id, "status": "done", "seconds_remaining": 0}
+    n_chars = int(asked.values["document_key"][-_COUNT:], 16)
+    return {
+        "document_id": id,
+        "status": "done",
+        "seconds_remaining": 0,
+        "billed_characters": n_chars,
+    }
 
 
 async def _result(service: Service, asked: Asked) -> Response:
@@ -136,7 +145,9 @@ ENDPOINTS = (
         tag=TAG,
         summary="Tell how far the translation of a document is.",
         fields=(KEY, AUTH_KEY),
-        answer=record(document_id=TEXT, status=TEXT, seconds_remaining=INTEGER),
+        answer=record(
+            document_id=TEXT, status=TEXT, seconds_remaining=INTEGER, billed_characters=INTEGER
+        ),
     ),
     Endpoint(
         method="POST",
