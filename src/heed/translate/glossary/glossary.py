@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 
 from heed.errors import DataError, UsageError
+from heed.text.capitals import in_capitals
+from heed.text.protected import Rules, find_spans
 from heed.translate.glossary.matching import Match, Matcher, folded_words
 from heed.translate.glossary.reading import decoded, rows_of
 from heed.translate.glossary.terms import KEEP, MANY_WORDS, Term, make_term
@@ -282,5 +284,11 @@ def _occurrence(text: str, match: Match[Term]) -> Occurrence | None:
 def _in_case(target: str, written: str) -> str:
     """A target term in the case of an occurrence: HOUSE, House or house."""
     if len(written) > 1 and written.isupper():
-        return target.upper()
+        return in_large(target)
     return target[:1].upper() + target[1:] if written[:1].isupper() else target
+
+
+def in_large(target: str) -> str:
+    """A target term in capitals; its protected spans, such as `%s`, stay as they are."""
+    spans = find_spans(target, Rules.default())
+    return in_capitals(target, [(span.start, span.end) for span in spans])[0]

@@ -14,10 +14,8 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.text.capitals import in_capitals
-from heed.text.protected import Rules, find_spans
 from heed.text.scripts import is_solid
-from heed.translate.glossary.glossary import Occurrence
+from heed.translate.glossary.glossary import Occurrence, in_large
 from heed.translate.glossary.honored import find_targets
 from heed.translate.result import Translation
 from heed.translate.words import (
@@ -309,8 +307,7 @@ def _with_terms(site: Site, put: Sequence[_Put]) -> Translation:
         keep(word, one.first)
         target = one.target
         if site.is_large:
-            spans = find_spans(target, Rules.default())
-            target = in_capitals(target, [(span.start, span.end) for span in spans])[0]
+            target = in_large(target)
         elif start == 0 and text[:1].isupper() and not one.is_kept:
             target = target[:1].upper() + target[1:]
         if one.first == one.last:
