@@ -8,12 +8,20 @@ from tests.documents.fakes import changed, reversed_words
 from heed.documents.markup import parse_markup
 from heed.documents.segment import Segment
 from heed.translate.glossary.glossary import Glossary
-from heed.translate.glossary.placing import Applied, place_terms, variants
+from heed.translate.glossary.honored import find_targets
+from heed.translate.glossary.placing import Applied, Site
 from heed.translate.result import Translation
 
 
+def site_of(glossary: Glossary, source: str, translation: Translation) -> Site:
+    occurrences = glossary.occurrences(source)
+    return Site.of(
+        occurrences, find_targets(translation.text, occurrences), source, translation, []
+    )
+
+
 def apply_glossary(glossary: Glossary, source: str, translation: Translation) -> Applied:
-    return place_terms(glossary.occurrences(source), source, translation)
+    return site_of(glossary, source, translation).placed()
 
 
 def applied(entries: dict[str, str], source: str, *, backwards: bool = False) -> str:
@@ -136,7 +144,7 @@ def test_any_texts_give_the_term_or_name_it(source: str, said: str) -> None:
 
 
 def of(entries: dict[str, str], source: str, said: Translation) -> list[str]:
-    return [each.text for each in variants(Glossary.of(entries).occurrences(source), source, said)]
+    return [each.text for each in site_of(Glossary.of(entries), source, said).variants()]
 
 
 def test_all_forms_are_named_for_the_words_that_belong_to_a_term() -> None:
@@ -148,8 +156,8 @@ def test_all_forms_are_named_for_the_words_that_belong_to_a_term() -> None:
 
 def test_only_terms_of_one_form_are_placed_where_the_others_can_be_scored() -> None:
     source = "man dog"
-    occurrences = Glossary.of({"man": "Herr|Herrn", "dog": "Hund"}).occurrences(source)
-    done = place_terms(occurrences, source, changed(Segment(source), str), is_certain=True)
+    glossary = Glossary.of({"man": "Herr|Herrn", "dog": "Hund"})
+    done = site_of(glossary, source, changed(Segment(source), str)).placed(is_certain=True)
     assert (done.translation.text, done.unplaced) == ("man Hund", ["man"])
 
 

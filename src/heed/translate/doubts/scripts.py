@@ -26,7 +26,6 @@ SCRIPTS: dict[str, str] = {
 
 _LETTERS = {name: re.compile(f"[{letters}]") for name, letters in SCRIPTS.items()}
 _NOT_LATIN = re.compile(f"[^\\W\\d_{SCRIPTS['latin']}]")
-_LATIN = _LETTERS["latin"]
 
 FOREIGN = 0.5
 """A translation is doubtful when more than this share of its letters is of no script seen."""

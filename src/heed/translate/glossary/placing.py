@@ -2,7 +2,7 @@
 
 The words of the translation that are aligned with a term are replaced by it. The words around it,
 such as an article, do not change. If no words are aligned with it, or it has several forms,
-`variants` returns possible translations, for a model to choose from.
+`Site.variants` returns possible translations, for a model to choose from.
 """
 
 import unicodedata
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from heed.text.scripts import is_solid
 from heed.translate.glossary.glossary import Occurrence, in_large
-from heed.translate.glossary.honored import find_targets
 from heed.translate.result import Translation
 from heed.translate.words import (
     Links,
@@ -70,52 +69,6 @@ class _Put:
     target: str
     src: Span
     is_kept: bool
-
-
-def place_terms(
-    occurrences: Sequence[Occurrence],
-    source_text: str,
-    translation: Translation,
-    taken: Sequence[Span] = (),
-    *,
-    is_certain: bool = False,
-) -> Applied:
-    """Put the target terms of occurrences into a translation.
-
-    A term is skipped if the translation already has one of its forms.
-
-    Args:
-        occurrences: of terms in the source.
-        source_text: the source text.
-        translation: with its alignment; without, words are linked by their positions.
-        taken: stretches of the translation that must not be replaced.
-        is_certain: leave out terms of several forms, of which the first would be put in.
-    """
-    there = find_targets(translation.text, occurrences)
-    site = Site.of(occurrences, there, source_text, translation, taken)
-    return site.placed(is_certain=is_certain)
-
-
-def variants(
-    occurrences: Sequence[Occurrence],
-    source_text: str,
-    translation: Translation,
-    taken: Sequence[Span] = (),
-) -> list[Translation]:
-    """Translations with one more term, in each possible place and form.
-
-    Args:
-        occurrences: of terms in the source.
-        source_text: what was translated.
-        translation: with its alignment.
-        taken: stretches of it that must not be replaced.
-
-    Returns:
-        Translations for the first missing term; none if no term is missing. If a term has many
-        forms, those with the same ending as the words that they replace.
-    """
-    there = find_targets(translation.text, occurrences)
-    return Site.of(occurrences, there, source_text, translation, taken).variants()
 
 
 @dataclass(frozen=True, slots=True)
