@@ -285,9 +285,9 @@ print(keep_freed_memory(), float(torch.tensor([1e-40]) * 1), faults())
     plain, kept, tiny, after = done.stdout.split()
     assert float(tiny) == 0.0
     if kept == "True":
-        # Two tensors of 40 MB are 19,500 pages of 4 kB a round, taken anew each time: glibc keeps none
-        # above 32 MB by itself. Or kept, but for a block now and then that something small has
-        # settled in.
+        # Two tensors of 40 MB are 19,500 pages of 4 kB a round, taken anew each time: by itself
+        # glibc keeps none above 32 MB. Or kept, but for a block now and then that something small
+        # has settled in.
         assert int(after) < int(plain) / 4
 
 
