@@ -127,8 +127,7 @@ class LineReader:
                 "max_source_tokens must be a whole number from 1, but is "
                 f"{max_source_tokens!r}. {MAX_SOURCE_TOKENS} suits most models."
             )
-        self.src_vocab = src_vocab
-        self.tgt_vocab = tgt_vocab
+        self.src_vocab, self.tgt_vocab = src_vocab, tgt_vocab
         self.target_lang = target_lang
         self.target_langs = tuple(target_langs)
         self.directions: Directions = ()
@@ -482,7 +481,8 @@ def buffers(
 ) -> Iterator[list[Line]]:
     """Gather a stream into portions; `has_paused`, called after each line, ends one early.
 
-    UsageError if a limit is not a whole number from 1, or `has_paused` is not a function.
+    Raises:
+        UsageError: a limit is not a whole number from 1, or `has_paused` is not a function.
     """
     require_whole(max_lines, "buffer_lines", 1)
     require_whole(max_chars, "buffer_chars", 1)
