@@ -215,7 +215,8 @@ def _require_plain(role: str, *names: str) -> None:
     from heed.data.readers import BILINGUAL, TABLES
 
     for name in names:
-        if suffix_of(name) in {*BILINGUAL} - {*TABLES}:  # a table may have one column only
+        suffix = suffix_of(name)
+        if suffix in BILINGUAL and suffix not in TABLES:  # a table may have one column only
             way = "two files of plain text" if role else f"it without --src and --tgt: {name}"
             raise UsageError(
                 f"--{role}src and --{role}tgt are plain text, but {name} holds both languages. "

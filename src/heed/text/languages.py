@@ -121,8 +121,8 @@ def named_language(word: str) -> str | None:
     """
     name = word.strip().replace("_", "-")
     without_region = re.sub(r" \([^()]+\)$", "", name)
-    codes = (_CODES.get(each.casefold()) for each in (name, without_region))
-    code = next(filter(None, codes), name).split("-")[0]
+    named = _CODES.get(name.casefold()) or _CODES.get(without_region.casefold(), name)
+    code = named.split("-")[0]
     is_code = code in (code.lower(), code.upper()) and code.lower() in NAMES
     return code.lower() if is_code else None
 

@@ -133,7 +133,7 @@ def held_out(
         raise ConfigError(f"{run} has no development pairs; name files: SRC TGT.")
     pairs = read_held_out(run / DATA, DEV_FILE)
     if translator.reader.target_langs:
-        into = target_lang or translator.target_lang or translator.reader.target_langs[0]
+        _, into = translator.reader.direction(None, target_lang)
         pairs = [pair for pair in pairs if pair.target_lang == into]
     pairs = pairs[:MAX_HELD_OUT]
     return [pair.src for pair in pairs], [pair.tgt for pair in pairs]
