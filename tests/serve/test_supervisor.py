@@ -1,5 +1,6 @@
 """Several processes serve one port: one that is killed is replaced, all drain, figures are one."""
 
+import json
 import os
 import re
 import shutil
@@ -247,6 +248,16 @@ def test_processes_count_the_requests_of_a_client_together(en_de: str) -> None:
             time.sleep(0.01)
         n_allowed += count_allowed(program, 20)
         assert n_allowed <= 10 + (time.monotonic() - begun) / 6
+
+
+def test_processes_count_the_characters_of_a_client_together(en_de: str) -> None:
+    question = {"text": ["A man."], "source_lang": "EN", "target_lang": "DE"}
+    with Program("-m", en_de, "--processes", "2") as program:
+        for _ in range(12):  # of 12 connections, both processes have had some
+            assert program.ask("/v2/translate", question)[0] == 200
+        answers = [program.ask("/v2/usage")[2] for _ in range(12)]
+        counts = {json.loads(answer)["character_count"] for answer in answers}
+        assert counts == {12 * len("A man.")}
 
 
 def test_sigterm_drains_all_processes(en_de: str) -> None:

@@ -18,6 +18,7 @@ from heed.serve import operating
 from heed.serve.access.buckets import Buckets
 from heed.serve.access.gate import Gate
 from heed.serve.access.hosts import OwnNames, names_of
+from heed.serve.access.usage import Usage
 from heed.serve.inside.runs import Runs
 from heed.serve.inside.searches import Searches
 from heed.serve.inside.tables import Tables
@@ -27,7 +28,6 @@ from heed.serve.page import files as page
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.settings import origin_in_ascii
-from heed.serve.shapes.deepl import Usage
 from heed.serve.shapes.endpoint import (
     CLIENT_CLOSED_REQUEST,
     TIMEOUT,
@@ -59,9 +59,10 @@ def make_app(
         service: translates.
         condition: state of the process; None = always ready.
         figures: metrics for `/metrics`; None = there is no such path.
-        buckets: quotas of the clients; None = this process has its own.
+        buckets: quotas of the clients and their usage; None = this process has its own.
     """
     condition = condition or Condition(is_ready=True)
+    buckets = buckets or Buckets()
     settings = service.settings
     routes = [
         *routes_of(ENDPOINTS, service),
@@ -77,7 +78,7 @@ def make_app(
             Exception: _failed,
         },
     )
-    app.state.usage = Usage()
+    app.state.usage = Usage(buckets)
     app.state.gate = Gate(settings, buckets)
     app.state.keyless = Keyless(settings.limits.keyless_bytes)
     is_allowed, n_kept = settings.shows_inside, settings.inside.traces

@@ -82,6 +82,14 @@ def test_each_api_refuses_in_its_own_way(client: TestClient) -> None:
     assert own.headers["www-authenticate"] == "Bearer"
 
 
+def test_each_key_has_a_usage_of_its_own(client: TestClient, path: Path) -> None:
+    a, b = ({"headers": {"X-API-Key": made(path, name)}} for name in "ab")
+    client.post("/v2/translate", json={"text": ["A man.", "a"], "target_lang": "DE"}, **a)
+    client.post("/v2/translate", json={"text": ["A"], "target_lang": "DE"}, **b)
+    usages = [client.get("/v2/usage", **key).json() for key in (a, b)]
+    assert [usage["character_count"] for usage in usages] == [len("A man.a"), 1]
+
+
 def test_deeplx_takes_a_key_as_its_clients_send_it(client: TestClient, path: Path) -> None:
     body = {"text": "A man.", "source_lang": "EN", "target_lang": "DE"}
     key = made(path)

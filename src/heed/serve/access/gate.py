@@ -58,20 +58,20 @@ class Gate:
 
     Args:
         settings: settings of the server.
-        buckets: quotas of its clients; None = this process has its own.
+        buckets: quotas of its clients.
 
     Raises:
         ConfigError: keys are needed, and their file cannot be used.
     """
 
-    def __init__(self, settings: ServeSettings, buckets: Buckets | None = None) -> None:
+    def __init__(self, settings: ServeSettings, buckets: Buckets) -> None:
         path = keys_path(settings.access) if settings.needs_keys else None
         self._keys = KeyReader(Keys(path)) if path else None
         self._trusted = networks_of(settings.listen.trusted_proxies)
         self._origins = frozenset(map(origin_in_ascii, settings.access.origins))
         self._per_minute = settings.access.per_minute
-        self._buckets = buckets or Buckets()
-        self._rates = Rates(burst=settings.access.burst, buckets=self._buckets)
+        self._buckets = buckets
+        self._rates = Rates(burst=settings.access.burst, buckets=buckets)
 
     @property
     def needs_keys(self) -> bool:

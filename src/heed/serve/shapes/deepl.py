@@ -5,9 +5,10 @@ Source: DeepL's OpenAPI document 3.12, and its Python client `deepl` 1.32.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from heed.serve.access.usage import Usage
 from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO, Answer, Format, MarkupOptions, Request, Split
 from heed.serve.service import Service
@@ -183,7 +184,7 @@ async def _translate(service: Service, asked: Asked) -> dict[str, Any]:
             ),
         ),
     )
-    asked.http.app.state.usage.n_chars += sum(map(len, texts))
+    count_chars(asked, sum(map(len, texts)))
     return {
         "translations": [
             _spelled(answer, text, values) for answer, text in zip(answers, texts, strict=True)
@@ -191,20 +192,14 @@ async def _translate(service: Service, asked: Asked) -> dict[str, Any]:
     }
 
 
-@dataclass(kw_only=True)
-class Usage:
-    """The usage of this API since the process started.
-
-    Attributes:
-        n_chars: characters of all texts.
-    """
-
-    n_chars: int = 0
-
-
 async def _usage(service: Service, asked: Asked) -> dict[str, Any]:
+    return {"character_count": count_chars(asked, 0), "character_limit": UNLIMITED}
+
+
+def count_chars(asked: Asked, n_chars: int) -> int:
+    """Add a request's characters to those of its key, and return that sum."""
     usage: Usage = asked.http.app.state.usage
-    return {"character_count": usage.n_chars, "character_limit": UNLIMITED}
+    return usage.add(asked.key, n_chars)
 
 
 async def find_terms(service: Service, asked: Asked, source: str, target: str) -> Glossary | None:
@@ -355,7 +350,7 @@ ENDPOINTS = (
             handler=_usage,
             style=STYLE,
             tag=TAG,
-            summary="Count the characters translated since the server started.",
+            summary="Count the characters translated with the key since the server started.",
             fields=(AUTH_KEY,),
             answer=record(character_count=INTEGER, character_limit=INTEGER),
         )

@@ -21,6 +21,7 @@ from heed.serve.shapes.deepl import (
     STYLE,
     TAG,
     TARGET,
+    count_chars,
     direction,
     find_terms,
     refuse_unsupported,
@@ -74,7 +75,7 @@ async def _upload(service: Service, asked: Asked) -> dict[str, Any]:
     kept = await keep_file(
         service, found.name, found.content, lock=_lock(key), owner=owner_of(asked)
     )
-    asked.http.app.state.usage.n_chars += found.n_chars
+    count_chars(asked, found.n_chars)
     return {"document_id": kept.partition("-")[0].upper(), "document_key": key}
 
 
