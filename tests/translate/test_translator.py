@@ -646,6 +646,9 @@ def test_translating_is_imported_without_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+TWO, NO_AXIS = np.array([1, 2]), np.array("a")
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -714,6 +717,19 @@ def test_translating_is_imported_without_torch() -> None:
         (lambda t: load(None), "folder must be the path of a model folder, but is None."),
         (lambda t: load(b"model"), "folder must be the path of a model folder, but is b'model'."),
         (lambda t: load("model", device=5), "device must be auto, cpu, cuda or cuda:N, but is 5."),
+        (lambda t: load("model", dtype=TWO), r"dtype must be a string, but is array\(\[1, 2\]"),
+        (lambda t: load("model", runtime=TWO), "runtime must be a string, but is array"),
+        (lambda t: load("model", memory=TWO), "memory must be True or False, but is array"),
+        (lambda t: load("model", shortlist=TWO), "shortlist must be True or False, but is array"),
+        (lambda t: t.translate(["a"], target_lang=TWO), "target_lang must be a string, but is arr"),
+        (lambda t: t.next_word("a", target_lang=TWO), "target_lang must be a string, but is arr"),
+        (lambda t: t.translate(["a"], alignment=TWO), "alignment must be True or False, but is a"),
+        (lambda t: t.align("a", "b", layer=TWO), "layer must be a whole number, but is array"),
+        (lambda t: t.align("a", "b", layer="x"), "layer must be a whole number, but is 'x'."),
+        (lambda t: t.align("a", "b", layer=1.0), "layer must be a whole number, but is 1.0."),
+        (lambda t: t.translate(TWO[0]), r"texts must be a list of strings, but is .*\(1\)"),
+        (lambda t: t.translate(NO_AXIS), "texts must be a list of strings, but is array"),
+        (lambda t: t.translate(["a"], protect=NO_AXIS), "protect must be a list of str.* is array"),
     ],
 )
 def test_a_wrong_argument_is_refused_by_its_name(
@@ -740,8 +756,3 @@ def test_numbers_of_numpy_are_as_good_as_those_of_python(translator: Translator)
     assert translator.next_word(text, k=np.int64(3)) == translator.next_word(text, k=3)
     heads = translator.align(text, "Ein", layer=0, heads=np.array([0, 1])).weights
     assert np.array_equal(heads, translator.align(text, "Ein", layer=0, heads=[0, 1]).weights)
-
-
-def test_a_layer_that_is_no_number_is_refused(translator: Translator) -> None:
-    with pytest.raises(ConfigError, match="layer must lie between -2 and 1, but is x"):
-        translator.align("A man", "Ein Mann", layer="x")

@@ -194,10 +194,12 @@ def require_storable(
 
 
 def with_alternatives(options: DecodeOptions, count: int) -> DecodeOptions:
-    """`options` that find `count` more translations; the beam is widened only if it is too narrow.
+    """`options` that find `count` more translations, from 0; the beam grows only if it must.
 
     All hypotheses of a beam are returned, so that enough are left after equal texts are dropped.
     """
+    if not count:
+        return options
     if options.sample:
         return replace(options, n_best=max(options.n_best, count + 1))
     beam_size = max(options.beam_size, count + 1)

@@ -13,8 +13,7 @@ from heed.model.families import family_of
 from heed.model.interface import Decodable, Floats
 from heed.text.normalize import normalize
 from heed.text.vocab import N_SPECIAL, Vocab
-from heed.translate.arguments import require_text
-from heed.translate.lines import texts_of
+from heed.translate.arguments import require_text, texts_of
 from heed.translate.twin import Twin, open_with_twin, traceable
 
 if TYPE_CHECKING:

@@ -201,7 +201,7 @@ def heads_of(
         stored: the heads of the model that align best, if they are known.
 
     Raises:
-        UsageError: the heads are not whole numbers.
+        UsageError: the layer or the heads are not whole numbers.
     """
     try:
         numbers = tuple(operator.index(head) for head in heads)
@@ -210,6 +210,7 @@ def heads_of(
             f"heads must be a list of whole numbers, but is {reprlib.repr(heads)}."
         ) from None
     if layer is not None:
+        require_whole(layer, "layer")
         return AlignmentHeads(layer=layer, heads=numbers)
     return replace(stored or AlignmentHeads(), heads=numbers) if numbers else stored
 

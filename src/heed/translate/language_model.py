@@ -17,8 +17,7 @@ from heed.errors import ConfigError, DataError, UsageError
 from heed.model.interface import Decodable
 from heed.text.stream import stream_ids, stream_text
 from heed.text.vocab import Vocab
-from heed.translate.arguments import require_text
-from heed.translate.lines import texts_of
+from heed.translate.arguments import require_text, texts_of
 from heed.translate.twin import Twin, open_with_twin, traceable
 
 if TYPE_CHECKING:

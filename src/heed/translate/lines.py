@@ -8,7 +8,6 @@ import reprlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TypeVar
 
 from heed.errors import ConfigError, DataError, UsageError
 from heed.text.languages import Directions, implied_source
@@ -17,11 +16,16 @@ from heed.text.normalize import normalize
 from heed.text.numbers import localizer
 from heed.text.protected import Rules
 from heed.text.vocab import Vocab
-from heed.translate.arguments import require_callable, require_flag, require_text, require_whole
+from heed.translate.arguments import (
+    require_callable,
+    require_flag,
+    require_language,
+    require_text,
+    require_whole,
+    texts_of,
+)
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.parts import Chunk, PartCutter, with_terms
-
-Text = TypeVar("Text", bound="str | Line")
 
 Protect = Rules | str | Sequence[str]
 """Protected spans: rules, or arguments of `Rules.of`."""
@@ -76,8 +80,7 @@ class Line:
 
     def __post_init__(self) -> None:
         require_text(text=self.text, prefix=self.prefix)
-        if self.target_lang is not None:
-            require_text(target_lang=self.target_lang)
+        require_language(self.target_lang)
         if not isinstance(self.rules, Rules | None):
             raise UsageError(
                 f"rules must be Rules, but is {reprlib.repr(self.rules)}. Make them: "
@@ -149,6 +152,7 @@ class LineReader:
         Raises:
             ConfigError: the model does not translate into `target_lang`.
         """
+        require_language(target_lang)
         if not self.target_langs:
             if target_lang not in (None, "", self.target_lang):
                 raise ConfigError(
@@ -335,35 +339,6 @@ def require_room(
             f"The prefix of line {number + 1} must be shorter than {limit} "
             f"({most}), but has {len(parts[0].prefix)} tokens."
         )
-
-
-def texts_of(
-    values: Iterable[Text],
-    name: str,
-    *,
-    kinds: tuple[type, ...] = (str,),
-    wanted: str = "a list of strings",
-) -> Iterator[Text]:
-    """The items of a list of texts, each checked when it is read.
-
-    Args:
-        values: the texts. A single string is refused: it would be read as its characters.
-        name: their name in errors.
-        kinds: the allowed types.
-        wanted: the allowed types in words, for errors.
-
-    Raises:
-        UsageError: they are something else.
-    """
-    if isinstance(values, str | bytes | Line) or not isinstance(values, Iterable):
-        hint = " For one text give a list of one." if isinstance(values, str) else ""
-        raise UsageError(f"{name} must be {wanted}, but is {reprlib.repr(values)}.{hint}")
-    for number, value in enumerate(values, start=1):
-        if not isinstance(value, kinds):
-            raise UsageError(
-                f"{name} must be {wanted}, but item {number} is {reprlib.repr(value)}."
-            )
-        yield value
 
 
 def lines_of(texts: Iterable[str | Line], prefixes: Iterable[str] | None = None) -> list[Line]:

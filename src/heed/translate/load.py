@@ -21,6 +21,7 @@ from heed.machine.device import DTYPES, RUNTIMES, has_gpu, split_device
 from heed.machine.threads import choose_threads
 from heed.model.families import family_of
 from heed.model.interface import Decodable
+from heed.translate.arguments import require_flag, require_text
 
 if TYPE_CHECKING:
     from heed.model.network import TorchNetwork
@@ -68,13 +69,15 @@ def open_model(
         FormatError: the folder is not a model, or a file in it is damaged.
         ConfigError: the model has another task, there is no such device here, or device, `dtype`,
             runtime and model do not go together.
-        UsageError: the folder is not a path, or the device not a name.
+        UsageError: the folder is not a path, or another argument of a wrong type.
     """
     threads = choose_threads(threads)
     if not isinstance(folder, str | os.PathLike):
         raise UsageError(f"folder must be the path of a model folder, but is {folder!r}.")
     if not isinstance(device, str):
         raise UsageError(f"device must be auto, cpu, cuda or cuda:N, but is {device!r}.")
+    require_flag(use_shortlist, "shortlist")
+    require_text(dtype=dtype, runtime=runtime)
     if dtype not in DTYPES:
         raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, but is {dtype!r}.")
     if runtime not in RUNTIMES:

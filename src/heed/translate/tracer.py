@@ -24,9 +24,9 @@ from heed.model.network import TorchNetwork
 from heed.model.stages import Stages
 from heed.model.trace import listening, see
 from heed.text.vocab import Vocab
-from heed.translate.arguments import require_text
+from heed.translate.arguments import require_text, texts_of
 from heed.translate.each_language import never_written
-from heed.translate.lines import LineReader, pairs_of, texts_of
+from heed.translate.lines import LineReader, pairs_of
 from heed.translate.load import Traceable
 from heed.translate.parts import Chunk
 from heed.translate.protect import text_of

@@ -16,7 +16,7 @@ from heed.text.memory import TranslationMemory
 from heed.text.normalize import normalize
 from heed.text.protected import Rules
 from heed.text.vocab import Vocab
-from heed.translate.arguments import require_callable, require_text, require_whole
+from heed.translate import arguments
 from heed.translate.continuing import continued, next_tokens
 from heed.translate.doubts.judge import Judge, judge_of
 from heed.translate.given import alone, given_scores, given_translations
@@ -32,7 +32,6 @@ from heed.translate.lines import (
     pairs_of,
     protected,
     rules_of,
-    texts_of,
     with_glossary,
     with_prefixes,
 )
@@ -89,6 +88,7 @@ def load(
         ConfigError: there is no such device here; device, `dtype`, runtime and model do not go
             together; vocabularies differ; an expression of `protect` is invalid.
     """
+    arguments.require_flag(memory, "memory")
     ways: Any = {"device": device, "dtype": dtype, "threads": threads, "runtime": runtime}
     found = open_together(folder, task="translate", use_shortlist=shortlist, **ways)
     bundle = found.bundle
@@ -191,7 +191,7 @@ class Translator:
         if isinstance(text, str):
             return self.translate([text], target_lang=target_lang, **options)[0].text
         kinds, wanted = (str, Line), "a string or a list of strings"
-        texts = list(texts_of(text, "text", kinds=kinds, wanted=wanted))
+        texts = list(arguments.texts_of(text, "text", kinds=kinds, wanted=wanted))
         return [found.text for found in self.translate(texts, target_lang=target_lang, **options)]
 
     def translate(
@@ -237,10 +237,10 @@ class Translator:
         wanted = with_glossary(lines_of(texts, prefixes), glossary)
         wanted = protected(wanted, protect, localize_numbers)
         for name, number in (("alternatives", alternatives), ("first_line", first_line)):
-            require_whole(number, name, 0)
-        require_callable(is_wanted, "is_wanted")
-        chosen = options_from(self.options, options)
-        chosen = with_alternatives(chosen, alternatives) if alternatives else chosen
+            arguments.require_whole(number, name, 0)
+        arguments.require_flag(alignment, "alignment")
+        arguments.require_callable(is_wanted, "is_wanted")
+        chosen = with_alternatives(options_from(self.options, options), alternatives)
         lines = self.reader.all_parts(wanted, first_line, target_lang, chosen.max_length)
         line_of = [place for place, parts in enumerate(lines) for _ in parts]
         parts = [part for parts in lines for part in parts]
@@ -422,7 +422,7 @@ class Translator:
 
         Source: Bahdanau et al. 2015, section 3.1, reads alignment from attention.
         """
-        require_text(src=src, tgt="" if tgt is None else tgt)
+        arguments.require_text(src=src, tgt="" if tgt is None else tgt)
         tag = self.reader.tag(target_lang)
         if tgt is None:
             required(self.reader, read_whole(self.reader, src, tag), tag, "translation")
