@@ -163,8 +163,8 @@ class MultiHeadAttention(nn.Module):
     Args:
         d_model: width of the input and the output.
         n_heads: number of heads.
-        d_k: width of queries and keys in one head.
-        d_v: width of values in one head.
+        d_k: width of queries and keys in one head; None = d_model / n_heads.
+        d_v: width of values in one head; None = d_model / n_heads.
         dropout: rate on the attention weights.
         bias: whether the projections add a bias.
         has_output: whether W^O mixes the heads; without it they are only joined.
@@ -375,16 +375,16 @@ class MultiHeadAttention(nn.Module):
         if relative is not None and distances is not None:
             bias = for_all_keys(relative.bias(query, distances), key.size(2))
         dropout = self.dropout if self.training else 0.0
-        # The fused kernel does not return the weights, which Shaw's values need.
-        is_plain = is_heard(self) or isinstance(relative, ShawVectors)
-        if is_causal and (self.masks_after or is_plain):
+        # The fused kernel does not return the weights.
+        needs_weights = is_heard(self) or isinstance(relative, ShawVectors)
+        if is_causal and (self.masks_after or needs_weights):
             mask = both(mask, causal_mask(query.size(2), key.size(2), query.device))
         heard = partial(see, self)
         if self.masks_after and mask is not None:
             context, weights = attend_then_mask(
                 query, key, value, mask, bias=bias, dropout=dropout, see=heard
             )
-        elif is_plain:
+        elif needs_weights:
             dropout = 0.0 if is_heard(self) else dropout
             context, weights = attend(
                 query, key, value, mask, bias=bias, dropout=dropout, see=heard

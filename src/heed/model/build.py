@@ -1,6 +1,6 @@
 """From a config to a module with fresh weights.
 
-The only code that reads the choices of `ModelConfig`; the parts take plain arguments.
+The modules of a Transformer take plain arguments; here they get those of a config.
 """
 
 import functools
@@ -216,11 +216,7 @@ def _one_stack(
 ) -> tuple[Embedding, list[EncoderLayer], nn.Module, nn.Linear]:
     """Embedding, layers, last norm and output of a model with one stack."""
     tokens = _table(config, config.src_vocab_size)
-    output = nn.Linear(config.d_model, config.tgt_vocab_size, bias=False)
-    if config.tied == "none":
-        nn.init.normal_(output.weight, std=config.d_model**-0.5)
-    else:
-        output.weight = tokens.weight
+    output = _output(config, tokens)
     residual, last_norm = _residual(config)
     layers = _stack(
         config,
@@ -241,12 +237,18 @@ def _embeddings(config: ModelConfig) -> tuple[Embedding, Embedding, nn.Linear]:
     src_tokens = _table(config, config.src_vocab_size)
     is_shared = config.tied == "three-way"
     tgt_tokens = src_tokens if is_shared else _table(config, config.tgt_vocab_size)
+    output = _output(config, tgt_tokens)
+    return _embedding(config, src_tokens), _embedding(config, tgt_tokens), output
+
+
+def _output(config: LayerConfig, tokens: nn.Embedding) -> nn.Linear:
+    """The map to the target vocabulary; if tied, it shares the matrix of `tokens`."""
     output = nn.Linear(config.d_model, config.tgt_vocab_size, bias=False)
     if config.tied == "none":
         nn.init.normal_(output.weight, std=config.d_model**-0.5)
     else:
-        output.weight = tgt_tokens.weight
-    return _embedding(config, src_tokens), _embedding(config, tgt_tokens), output
+        output.weight = tokens.weight
+    return output
 
 
 def _table(config: LayerConfig, vocab_size: int) -> nn.Embedding:

@@ -7,7 +7,6 @@ of them.
 from collections.abc import Callable
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -120,7 +119,7 @@ def relu_networks(model: nn.Module) -> list[FeedForward]:
     return [
         module
         for module in model.modules()
-        if isinstance(module, FeedForward) and module.activation in (F.relu, torch.relu)
+        if isinstance(module, FeedForward) and module.activation is F.relu
     ]
 
 

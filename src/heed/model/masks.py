@@ -42,7 +42,7 @@ def prefix_mask(length: int, n_prefix: int, device: torch.device | None = None) 
     Returns:
         Bool matrix, `(length, length)`.
 
-    Source: Raffel et al. 2020, figure 4 ("causal with prefix").
+    Source: Raffel et al. 2020, figure 3 ("causal with prefix").
     """
     mask = causal_mask(length, length, device)
     mask[:n_prefix, :n_prefix] = True

@@ -1,8 +1,8 @@
 """Positions of tokens: computed tables, learned, rotary or none.
 
-Each class has the same three methods: `forward` adds to the embeddings, `rotation` rotates queries
-and keys inside self-attention, `distances` gives self-attention the distances of its keys, which
-`relative.py` reads. Each kind does one of the three. `POSITIONS` names the kinds.
+`Positions` has three methods: `forward` adds to the embeddings, `rotation` rotates queries and keys
+inside self-attention, `distances` gives self-attention the distances of its keys, which
+`relative.py` reads. Each kind overrides one of the three. `POSITIONS` names the kinds.
 """
 
 import math
@@ -126,8 +126,8 @@ def _read(table: Tensor, length: int, offset: int | Tensor) -> Tensor:
     return table[places.clamp(min=0)]
 
 
-class NoPositions(nn.Module):
-    """No positions: attention reads an unordered set of tokens."""
+class Positions(nn.Module):
+    """The base class, whose methods do nothing; each kind overrides one of the three."""
 
     def __init__(self, d_model: int, d_k: int, max_positions: int) -> None:
         super().__init__()
@@ -145,7 +145,11 @@ class NoPositions(nn.Module):
         return None
 
 
-class SinusoidalPositions(nn.Module):
+class NoPositions(Positions):
+    """No positions: attention reads an unordered set of tokens."""
+
+
+class SinusoidalPositions(Positions):
     """Adds fixed sines and cosines; works at any length."""
 
     make_table = staticmethod(sinusoidal_table)
@@ -153,7 +157,7 @@ class SinusoidalPositions(nn.Module):
     def __init__(
         self, d_model: int, d_k: int, max_positions: int, *, is_normalized: bool = False
     ) -> None:
-        super().__init__()
+        super().__init__(d_model, d_k, max_positions)
         self.d_model = d_model
         self.is_normalized = is_normalized
         self.table: Tensor
@@ -172,14 +176,6 @@ class SinusoidalPositions(nn.Module):
             with torch.inference_mode(False):
                 self.table = table = self._rows(2 * end).to(table)
         return x + _read(table, x.size(1), offset)
-
-    def rotation(self, length: int, offset: int = 0) -> Rotation | None:
-        """None: queries and keys stay as they are."""
-        return None
-
-    def distances(self, n_queries: int, n_keys: int, offset: int = 0) -> Tensor | None:
-        """None: scores do not depend on distances."""
-        return None
 
     def _rows(self, n_positions: int) -> Tensor:
         table = self.make_table(n_positions, self.d_model)
@@ -204,11 +200,11 @@ class Seed1Positions(SinusoidalPositions):
     make_table = staticmethod(seed1_table)
 
 
-class LearnedPositions(nn.Module):
+class LearnedPositions(Positions):
     """Adds a learned vector a position; has none beyond `max_positions`."""
 
     def __init__(self, d_model: int, d_k: int, max_positions: int) -> None:
-        super().__init__()
+        super().__init__(d_model, d_k, max_positions)
         self.table = nn.Parameter(torch.empty(max_positions, d_model))
         nn.init.normal_(self.table, std=d_model**-0.5)
 
@@ -225,30 +221,18 @@ class LearnedPositions(nn.Module):
             )
         return x + _read(self.table, x.size(1), offset)
 
-    def rotation(self, length: int, offset: int = 0) -> Rotation | None:
-        """None: queries and keys stay as they are."""
-        return None
 
-    def distances(self, n_queries: int, n_keys: int, offset: int = 0) -> Tensor | None:
-        """None: scores do not depend on distances."""
-        return None
-
-
-class RotaryPositions(nn.Module):
+class RotaryPositions(Positions):
     """Turns queries and keys instead of adding to embeddings; works at any length."""
 
     def __init__(self, d_model: int, d_k: int, max_positions: int) -> None:
-        super().__init__()
+        super().__init__(d_model, d_k, max_positions)
         self.d_k = d_k
         self.cosines: Tensor
         self.sines: Tensor
         cosines, sines = rotary_table(256, d_k)
         self.register_buffer("cosines", cosines, persistent=False)
         self.register_buffer("sines", sines, persistent=False)
-
-    def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
-        """Return `x` as it is, `(batch, length, d_model)`."""
-        return x
 
     def rotation(self, length: int, offset: int = 0) -> Rotation | None:
         """Cosines and sines of positions `offset …`, each `(length, d_k)`."""
@@ -263,26 +247,14 @@ class RotaryPositions(nn.Module):
                 self.cosines, self.sines = cosines, sines
         return cosines[offset:end], sines[offset:end]
 
-    def distances(self, n_queries: int, n_keys: int, offset: int = 0) -> Tensor | None:
-        """None: scores do not depend on distances."""
-        return None
 
-
-class RelativePositions(nn.Module):
+class RelativePositions(Positions):
     """Distances for self-attention instead of anything added to embeddings; works at any length."""
 
     def __init__(self, d_model: int, d_k: int, max_positions: int) -> None:
-        super().__init__()
+        super().__init__(d_model, d_k, max_positions)
         self.places: Tensor
         self.register_buffer("places", torch.arange(256), persistent=False)
-
-    def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
-        """Return `x` as it is, `(batch, length, d_model)`."""
-        return x
-
-    def rotation(self, length: int, offset: int = 0) -> Rotation | None:
-        """None: queries and keys stay as they are."""
-        return None
 
     def distances(self, n_queries: int, n_keys: int, offset: int = 0) -> Tensor | None:
         """The position of each key minus that of each query.
@@ -303,10 +275,6 @@ class RelativePositions(nn.Module):
                 self.places = places = torch.arange(2 * end, device=places.device)
         return places[:n_keys] - places[offset : offset + n_queries, None]
 
-
-Positions = (
-    NoPositions | SinusoidalPositions | LearnedPositions | RotaryPositions | RelativePositions
-)
 
 POSITIONS: dict[str, type[Positions]] = {
     "sinusoidal": SinusoidalPositions,

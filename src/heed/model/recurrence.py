@@ -85,7 +85,7 @@ class AverageAttention(nn.Module):
 
     g_j = FFN(ḡ_j), [i_j; f_j] = σ(W [x_j; g_j] + b), h_j = i_j ⊙ x_j + f_j ⊙ g_j.
 
-    It has the methods of `MultiHeadAttention` that a decoder layer calls on itself.
+    It has the methods of `MultiHeadAttention` that a decoder layer calls for self-attention.
 
     Args:
         d_model: width of the input and the output.
@@ -161,7 +161,7 @@ class SSRU(nn.Module):
     f_t = σ(W_f x_t + b_f), c_t = f_t ⊙ c_{t-1} + (1 - f_t) ⊙ (W x_t + b), o_t = max(0, c_t).
 
     The paper has no b; `bias` adds or leaves out both. W_f and W are the rows of one matrix. It has
-    the methods of `MultiHeadAttention` that a decoder layer calls on itself.
+    the methods of `MultiHeadAttention` that a decoder layer calls for self-attention.
 
     Args:
         d_model: width of the input and the output.

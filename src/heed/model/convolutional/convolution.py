@@ -42,7 +42,7 @@ def convolve(x: Tensor, kernel: Tensor, n_before: int) -> Tensor:
 
 
 class GatedConvolution(nn.Module):
-    """The sublayer; it has the methods of `MultiHeadAttention` that layers call on themselves.
+    """The sublayer, with the methods of `MultiHeadAttention` that layers call for self-attention.
 
     Args:
         d_model: width of the input and the output.
