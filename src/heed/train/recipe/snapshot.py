@@ -101,6 +101,6 @@ def _decodable(trainer: Trainer, recipe: Recipe) -> Decodable:
 
 
 def _is_for_engine(trainer: Trainer, recipe: Recipe) -> bool:
-    is_shared_out = trainer.unfilled is not None
+    is_sharded = trainer.unfilled is not None
     is_known = family_of(recipe.model).runs_on_engine(recipe.model)
-    return is_compiled() and is_known and trainer.device.type == "cpu" and not is_shared_out
+    return is_compiled() and is_known and trainer.device.type == "cpu" and not is_sharded

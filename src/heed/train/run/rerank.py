@@ -1,7 +1,7 @@
 """Learn to rank hypotheses by word translations as well; store it.
 
-A network learns fluent sentences sooner than what each word means. Counts know that: see
-`heed.translate.rerank`. How much they should count is chosen on development pairs.
+A network learns fluent sentences sooner than what each word means, which can be counted: see
+`heed.translate.rerank`. The weights of the counts are chosen on development pairs.
 """
 
 from collections.abc import Sequence

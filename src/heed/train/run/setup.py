@@ -80,7 +80,6 @@ def set_up(
         require_way(draft.first_embeddings)
     if parent:
         require_same_parent(parent, out)
-    if parent:
         draft = replace(draft, tokenizer=parent.tokenizer(draft.tokenizer))
     base = parent.vocabs if parent else None
     data = TASKS[draft.task].prepare(corpus, out / DATA, draft, base, report)

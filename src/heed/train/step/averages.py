@@ -1,4 +1,4 @@
-"""Copy weights by name into a model, for a block or for longer; tensors to arrays and back."""
+"""Weights by name: copied into a model, averaged over steps, and as NumPy arrays."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

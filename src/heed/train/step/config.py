@@ -37,7 +37,7 @@ class TrainConfig:
         shard: each of several processes keeps only its part of weights, gradients and optimizer
             state: for a model that does not fit otherwise; steps are slower.
         optimizer: `muon` orthogonalizes the updates of matrices and uses AdamW for the rest
-            (Jordan 2024); `adamw` (Loshchilov and Hutter 2019); `adam` (Kingma and Ba 2015).
+            (Jordan et al. 2024); `adamw` (Loshchilov and Hutter 2019); `adam` (Kingma and Ba 2015).
         learning_rate: peak rate of Adam or AdamW, also for the weights that Muon does not update
             (embeddings, biases, norms). With `schedule = paper` a factor on its rate.
         matrix_learning_rate: peak rate of Muon.

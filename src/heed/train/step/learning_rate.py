@@ -1,7 +1,6 @@
 """The learning rate as a pure function of progress.
 
-Each schedule returns a factor on the peak learning rate; `SCHEDULES` names them, and
-`learning_rate_factor` picks one.
+Each schedule returns a factor on the peak learning rate; `SCHEDULES` names them.
 """
 
 import math

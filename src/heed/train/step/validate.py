@@ -80,11 +80,11 @@ class Validation:
     """
 
     loss: float
-    bleu: float | None
-    chrf: float | None
-    n_translated: int
+    bleu: float | None = None
+    chrf: float | None = None
+    n_translated: int = 0
     seconds: float
-    samples: list[dict[str, Any]]
+    samples: list[dict[str, Any]] = field(default_factory=list)
     beyond_s: float = 0.0
     same_share: float | None = None
     by_language: dict[str, dict[str, float]] = field(default_factory=dict)

@@ -1,1 +1,1 @@
-"""What a run learns: translation, or the next token of running text."""
+"""What a run learns: to translate, to predict tokens of a text, or to label texts."""

@@ -19,7 +19,7 @@ from heed.evaluate.labels import accuracy, mean_f1
 from heed.model.families import family_of
 from heed.text.vocab import N_SPECIAL, Vocab
 from heed.train.recipe.recipe import Draft, Recipe
-from heed.train.step.forward import losses
+from heed.train.step.train_step import batch_losses
 from heed.train.step.trainer import EpochPairs, Trainer
 from heed.train.step.validate import Validation
 from heed.train.tasks.masked import batches_of
@@ -109,14 +109,7 @@ def _validate(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
     texts = _as_read(data.dev_text, data, recipe)
     for rows in batches_of(texts, recipe.training.batch_tokens):
         batch = collate_labeled(texts, rows, **trainer.special_ids)
-        _, nll = losses(
-            trainer.model,
-            batch,
-            pad_id=trainer.special_ids["pad_id"],
-            smoothing=0.0,
-            device=trainer.device,
-            dtype=trainer.dtype,
-        )
+        _, nll = batch_losses(trainer, batch)
         total += nll.item()
         there = batch.to(trainer.device)
         states = trainer.model(there.src, there.tgt_in, there.src_mask)[:, 0]
@@ -125,11 +118,7 @@ def _validate(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
         right += (batch.tgt_out[:, 0] - N_SPECIAL).tolist()
     return Validation(
         loss=total / len(right),
-        bleu=None,
-        chrf=None,
-        n_translated=0,
         seconds=time.monotonic() - started_at,
-        samples=[],
         accuracy=accuracy(found, right),
         f1=mean_f1(found, right),
     )

@@ -22,7 +22,7 @@ from heed.data.running_text import open_text, prepare_text
 from heed.machine.seeds import derive_seed
 from heed.text.vocab import Vocab
 from heed.train.recipe.recipe import Draft, Recipe
-from heed.train.step.forward import losses
+from heed.train.step.train_step import batch_losses
 from heed.train.step.trainer import EpochPairs, Trainer
 from heed.train.step.validate import Validation
 from heed.train.tasks.task import Task
@@ -113,25 +113,14 @@ def _validate(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
     for start in range(0, len(windows.tgt_lengths), n_rows):
         rows = range(start, min(start + n_rows, len(windows.tgt_lengths)))
         batch = collate_windows(windows, rows, **trainer.special_ids)
-        _, nll = losses(
-            trainer.model,
-            batch,
-            pad_id=trainer.special_ids["pad_id"],
-            smoothing=0.0,
-            device=trainer.device,
-            dtype=trainer.dtype,
-        )
+        _, nll = batch_losses(trainer, batch)
         total += nll.item()
         n_tokens += batch.n_tgt_tokens
     report: dict[str, Any] = data.report
     tokens_a_character = report["tokens"]["dev"] / report["characters"]["dev"]
     return Validation(
         loss=total / n_tokens,
-        bleu=None,
-        chrf=None,
-        n_translated=0,
         seconds=time.monotonic() - started_at,
-        samples=[],
         bits=total / n_tokens * tokens_a_character / math.log(2),
     )
 

@@ -23,7 +23,7 @@ from heed.data.store import Store
 from heed.machine.seeds import derived_random
 from heed.text.vocab import N_SPECIAL, Vocab
 from heed.train.recipe.recipe import Draft, Recipe
-from heed.train.step.forward import losses
+from heed.train.step.train_step import batch_losses
 from heed.train.step.trainer import EpochPairs, Trainer
 from heed.train.step.validate import Validation
 from heed.train.tasks.task import Task
@@ -154,14 +154,7 @@ def _validate(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
     for rows in batches_of(lines, recipe.training.batch_tokens):
         batch = collate_masked(lines, rows, **trainer.special_ids)
         is_masked = batch.tgt_out != data.src_vocab.pad_id
-        _, nll = losses(
-            trainer.model,
-            batch,
-            pad_id=data.src_vocab.pad_id,
-            smoothing=0.0,
-            device=trainer.device,
-            dtype=trainer.dtype,
-        )
+        _, nll = batch_losses(trainer, batch)
         there = batch.to(trainer.device)
         states = trainer.model(there.src, there.tgt_in, there.src_mask)[is_masked]
         best = trainer.model.logits(states).argmax(dim=-1).cpu()
@@ -170,11 +163,7 @@ def _validate(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
         n_masked += batch.n_tgt_tokens
     return Validation(
         loss=total / n_masked,
-        bleu=None,
-        chrf=None,
-        n_translated=0,
         seconds=time.monotonic() - started_at,
-        samples=[],
         accuracy=100 * n_right / n_masked,
     )
 

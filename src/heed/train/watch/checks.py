@@ -224,14 +224,14 @@ def source_ignored(now: Evidence) -> Alarm | None:
     if found is None:
         return None
     is_cut_off = found.source_effect < NO_EFFECT
-    is_deaf = found.train_gain < NO_GAIN and _stands_still(now)
+    gains_nothing = found.train_gain < NO_GAIN and _stands_still(now)
     is_even = found.evenness is not None and found.evenness > EVEN and _is_late(now)
-    if not (is_cut_off or is_deaf or is_even):
+    if not (is_cut_off or gains_nothing or is_even):
         return None
     code = "look at the encoder's output and at cross-attention (model/transformer.py)"
     if is_cut_off:
         words, remedy = "replacing the source does not change the predictions", code
-    elif is_deaf:
+    elif gains_nothing:
         words = f"the right source is worth only {found.train_gain:+.2f} nats a token"
         remedy = (
             "model.norm=pre, a longer training.warmup_steps or lower rates help a decoder to use "
