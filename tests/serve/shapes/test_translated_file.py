@@ -388,7 +388,9 @@ def test_a_document_that_cannot_be_translated_is_refused(
     assert answer.json()["message"].startswith(sentence)
 
 
-def test_a_folder_that_cannot_be_used_is_told(serve: Serve, en_de: str, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_used_is_told(
+    serve: Serve, en_de: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "file").touch()
     client = serve(en_de, store=Store(folder=str(tmp_path / "file" / "x")))
     answer = upload(client, "/translate_file")
@@ -396,3 +398,5 @@ def test_a_folder_that_cannot_be_used_is_told(serve: Serve, en_de: str, tmp_path
         503,
         "The server cannot store files now.",
     )
+    # The log has no path: the name of the file is the client's.
+    assert caplog.messages[0] == "the folder of translated files cannot be used: Not a directory"

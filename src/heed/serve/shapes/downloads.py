@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import logging
 import re
 import time
 import uuid
@@ -28,6 +29,8 @@ UNFINISHED_S = 600.0
 LATE_S = 1.0
 """Seconds from the end of a file's time to its deletion."""
 OWN_USER_ONLY = 0o700
+
+log = logging.getLogger(__name__)
 
 
 async def keep_file(
@@ -96,7 +99,7 @@ class Downloads:
             self._forget(folder, [mark])
             write_atomically(folder / kept, content)
         except (OSError, HeedError) as error:
-            raise _unusable() from error
+            raise _unusable(error) from error
         return kept
 
     def read(self, name: str) -> tuple[str, bytes] | None:
@@ -111,7 +114,7 @@ class Downloads:
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENAMETOOLONG):
                 return None
-            raise _unusable() from error
+            raise _unusable(error) from error
 
     def find(self, id: str, lock: str) -> str | None:
         """The name of a file that was stored with this lock; None if it does not exist."""
@@ -182,5 +185,9 @@ def _mark_in(path: Path) -> str:
     return match[2] or "" if match else ""
 
 
-def _unusable() -> Refusal:
+def _unusable(error: OSError | HeedError) -> Refusal:
+    """Refuse a request, and log the reason without paths: the client has named its file."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    reason = cause.strerror if isinstance(cause, OSError) else error
+    log.error("the folder of translated files cannot be used: %s", reason)
     return Refusal(503, "The server cannot store files now.", code="no_store")

@@ -168,8 +168,8 @@ def check_store(settings: Store) -> None:
         log.warning("%s cannot be used: %s", folder_of(settings) / FILE, reason)
         return
     raise ConfigError(
-        f"store.folder: {settings.folder} cannot be used: {reason}. Name another folder, or make "
-        "this one usable."
+        f"store.folder: {settings.folder} cannot be used: {str(reason).removesuffix('.')}. Name "
+        "another folder, or make this one usable."
     )
 
 
