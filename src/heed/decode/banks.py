@@ -13,14 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heed.decode.constraints import Choice
+from heed.decode.constraints import FREE, LEAST, Choice
 from heed.decode.phrases import START, Phrases, Progress, State
 from heed.decode.state import Candidates, Flags, Sums, Task
 from heed.model.interface import Changes, Floats, Ids
-
-_FREE = -1
-# An id of a phrase may have probability 0 in the model; a search cannot follow minus infinity.
-_LEAST = np.float32(-1e4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +135,7 @@ class Banks:
                         break
                 for column, id in enumerate(wanted.get(row, ()), start=n_likeliest):
                     log_prob = log_probs[row, column]
-                    score = float(np.maximum(log_prob, _LEAST))
+                    score = float(np.maximum(log_prob, LEAST))
                     ways[slot, id] = _Way(total + score, slot, id, float(log_prob))
             chosen = self._shared([*ways.values()], progress, states)
             _write(found, place, chosen, not_eos=0 if self._eos_id else 1)
@@ -186,7 +182,7 @@ class Banks:
             row: progress.next_ids(state)
             for place, progress, states in each
             for row, state in enumerate(states, place * len(states))
-            if is_forced is None or is_forced[row] == _FREE
+            if is_forced is None or is_forced[row] == FREE
         }
 
     def _shared(self, ways: list[_Way], progress: Progress, states: Sequence[State]) -> list[_Way]:

@@ -340,7 +340,7 @@ def stop(ended: Ended, beam: Beam, task: Task) -> Flags:
     )
     is_over: Flags = EARLY_STOPPING[task.options.early_stopping](standing)
     if task.are_led is not None:
-        # Beside a strong guide other hypotheses are improbable, and the first of them soon end.
+        # Improbable hypotheses that leave a strong guide soon end: their number must not stop it.
         is_over = np.where(task.are_led[beam.sources], stop_bound(standing), is_over)
     is_over = is_over | is_cut
     is_over |= best_live == -math.inf

@@ -16,11 +16,12 @@ from heed.decode.slots import Slot, SlotRules
 from heed.errors import ConfigError
 from heed.model.interface import Changes, Floats, Ids, NextTokens
 
-# The lowest score of a required token, even if its probability in the model is 0:
-# a search cannot follow a path of minus infinity.
-_LEAST = -1e4
+LEAST = np.float32(-1e4)
+"""The lowest score of a required token, even if its probability in the model is 0: a search cannot
+follow a path of minus infinity."""
 
-_FREE = -1
+FREE = -1
+"""In place of a required id: any id may come."""
 
 # The penalty of a single path that ends without a slot, a natural log. A beam must not end so: it
 # has other paths with the slot in the right place. A single path would put it after the final
@@ -123,15 +124,15 @@ class Choice:
         Args:
             best: the largest score of each row, `(rows,)`.
         """
-        only = np.full(len(best), _FREE) if self.required_ids is None else self.required_ids
+        only = np.full(len(best), FREE) if self.required_ids is None else self.required_ids
         if self.eos_id is not None:
-            only = np.where((only == _FREE) & (best == -math.inf), self.eos_id, only)
-        rows = (only != _FREE).nonzero()[0]
+            only = np.where((only == FREE) & (best == -math.inf), self.eos_id, only)
+        rows = (only != FREE).nonzero()[0]
         if len(rows):
             scores = self.following.log_probs_of(np.maximum(only, 0)[:, None])[rows, 0]
             if self.eos_penalties is not None:
                 scores -= np.where(only[rows] == self.eos_id, self.eos_penalties[rows], 0)
-            return rows, only[rows], np.maximum(scores, np.float32(_LEAST))
+            return rows, only[rows], np.maximum(scores, LEAST)
         return rows, rows, best[rows]
 
 
@@ -184,7 +185,7 @@ class Constraints:
         never = {*forbidden} - {eos_id} | {*options.suppress}
         if slot_rules is not None:
             never -= {*slot_rules.ids.tolist()}
-        padded = np.full((len(prefixes), max(map(len, prefixes), default=0)), _FREE)
+        padded = np.full((len(prefixes), max(map(len, prefixes), default=0)), FREE)
         for row, prefix in zip(padded, prefixes, strict=True):
             row[: len(prefix)] = prefix
         return cls(
@@ -203,12 +204,12 @@ class Constraints:
         """Ids that a model must compute for each source, -1 for none, `(n_sources, n)`."""
         if self.slots is None:
             return self.prefixes
-        slots = np.where(self.slots.is_slot, self.slots.ids, _FREE)
+        slots = np.where(self.slots.is_slot, self.slots.ids, FREE)
         return np.concatenate([self.prefixes, slots], axis=1)
 
     def prefix_lengths(self) -> Ids:
         """Ids that each source must begin with, `(n_sources,)`."""
-        lengths: Ids = (self.prefixes != _FREE).sum(axis=1)
+        lengths: Ids = (self.prefixes != FREE).sum(axis=1)
         return lengths
 
     def apply(self, following: NextTokens, tokens: Ids, sources: Ids) -> Choice:
@@ -301,7 +302,7 @@ def _with_slots(
     penalties = np.zeros(len(tokens), dtype=np.float32)
     penalties[waiting] = missing_cost * n_missing[waiting]
     end = following.log_probs_of(np.full((len(tokens), 1), eos_id))[:, 0] - penalties
-    required = np.full(len(tokens), _FREE)
+    required = np.full(len(tokens), FREE)
     best = following.top_k(1, changes)[1][:, 0]
     ending = waiting[best[waiting] == eos_id]
     if len(ending):
@@ -310,7 +311,7 @@ def _with_slots(
         likeliest = slots.ids[scores.argmax(axis=1)]
         required[ending] = np.where(scores.max(axis=1) > end[ending], likeliest, eos_id)
     if choice.required_ids is not None:
-        required = np.where(choice.required_ids == _FREE, required, choice.required_ids)
+        required = np.where(choice.required_ids == FREE, required, choice.required_ids)
     return replace(
         choice,
         changes=_with(changes, waiting, np.full(len(waiting), eos_id), end[waiting]),

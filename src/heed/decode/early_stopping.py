@@ -43,7 +43,7 @@ def stop_bound(standing: Standing) -> Any:
 
 def stop_never(standing: Standing) -> Any:
     """Continue to the limit."""
-    return standing.n_ended < 0
+    return standing.n_ended < 0  # never so, for each source
 
 
 EARLY_STOPPING: dict[str, Callable[[Standing], Any]] = {

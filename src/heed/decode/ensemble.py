@@ -139,7 +139,7 @@ class MeanNextTokens:
         if width > min(_WIDEST, self.vocab_size - 1):
             return ArrayNextTokens(self.all_log_probs()).top_k(count, changes)
         tops = [member.top_k(width, _without_entries(changes)) for member in self._members]
-        # Where a model finds nothing else possible, it names any ids.
+        # The id of an entry with a score of minus infinity is arbitrary.
         named = [np.where(found > -np.inf, ids, self.vocab_size) for found, ids in tops]
         ids = np.sort(np.concatenate(named, axis=1), axis=1)
         is_real = ids < self.vocab_size

@@ -47,7 +47,7 @@ class Guide:
 
     @property
     def is_strong(self) -> bool:
-        """Whether hypotheses beside it are so improbable that their ends mean nothing."""
+        """Whether hypotheses that leave it are too improbable for their ends to stop a search."""
         return self.bonus >= STRONG
 
 

@@ -84,7 +84,7 @@ class DecodeOptions:
     min_length: Annotated[int, Range(0, 4096, "Use 0 for no minimum.")] = 0
     sample: bool = False
     temperature: Annotated[
-        float, Range(1e-3, 1e3, "Use 1.0 to sample what the model says, less to play safe.")
+        float, Range(1e-3, 1e3, "Use 1.0 for the model's probabilities, less for likelier tokens.")
     ] = 1.0
     top_k: Annotated[int, Range(0, 10_000_000, "Use 0 to keep every token.")] = 0
     top_p: Annotated[float, Range(0.0, 1.0, "Use 1.0 to keep every token.")] = 1.0
