@@ -114,13 +114,18 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """A self-signed certificate and its key."""
     folder = tmp_path_factory.mktemp("tls")
     paths = str(folder / "cert.pem"), str(folder / "key.pem")
+    make_certificate(*paths)
+    return paths
+
+
+def make_certificate(path: str, key: str) -> None:
+    """Write a new self-signed certificate and its key."""
     command = (
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
         "-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 "
-        f"-out {paths[0]} -keyout {paths[1]}"
+        f"-out {path} -keyout {key}"
     )
     subprocess.run(command.split(), check=True, capture_output=True)
-    return paths
 
 
 Serve = Callable[..., TestClient]

@@ -2,14 +2,19 @@
 
 import asyncio
 import errno
+import os
+import shutil
+import signal
 import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.serve.conftest import make_certificate
 from tests.serve.program import QUESTION, Program, posted, read_all
 
 from heed.serve import accepting
@@ -35,6 +40,14 @@ def ask(program: Program, files: Files) -> bytes:
         return b""
 
 
+def hang_up(program: Program, words: str, *, n_times: int) -> None:
+    """Send SIGHUP, and wait until each process has written words into the log."""
+    os.kill(program.pid, signal.SIGHUP)
+    deadline = time.monotonic() + 60
+    while sum(words in line for line in program.lines) < n_times and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
 def test_handshakes_count_as_connections(en_de: str, certificate: Files) -> None:
     settings = "listen.connections=3", "listen.head_s=600"
     with with_tls(en_de, certificate, *settings) as program, ExitStack() as held:
@@ -45,6 +58,26 @@ def test_handshakes_count_as_connections(en_de: str, certificate: Files) -> None
         while not (answer := ask(program, certificate)) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert answer.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("more", [(), ("listen.processes=2",)])
+def test_a_renewed_certificate_is_read_at_sighup(
+    en_de: str, certificate: Files, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    files = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    for old, new in zip(certificate, files, strict=True):
+        shutil.copy(old, new)
+    with with_tls(en_de, files, *more) as program:
+        assert ask(program, files).startswith(b"HTTP/1.1 200")
+        make_certificate(*files)
+        with pytest.raises(ssl.SSLCertVerificationError):
+            ask(program, files)
+        hang_up(program, "the certificate was read again", n_times=1 + len(more))
+        assert ask(program, files).startswith(b"HTTP/1.1 200")
+        Path(files[1]).write_text("nothing")
+        hang_up(program, "The old certificate stays in use.", n_times=1 + len(more))
+        assert ask(program, files).startswith(b"HTTP/1.1 200")
+        assert program.stop() == 0
 
 
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"])

@@ -17,7 +17,7 @@ from tests.serve.program import QUESTION, Program, posted, read_all
 
 from heed.errors import ConfigError
 from heed.serve.access.keys import Keys
-from heed.serve.listening import check_certificate
+from heed.serve.listening import read_certificate
 from heed.serve.settings import Listen
 
 SHORT = (
@@ -494,16 +494,16 @@ def test_https_by_files(en_de: str, certificate: tuple[str, str]) -> None:
 def test_files_that_do_not_belong_together_are_refused(
     certificate: tuple[str, str], tmp_path: Path
 ) -> None:
-    check_certificate(Listen(certificate=certificate[0], key=certificate[1]))
+    read_certificate(Listen(certificate=certificate[0], key=certificate[1]))
     other = tmp_path / "other.pem"
     command = f"openssl ecparam -genkey -name prime256v1 -noout -out {other}"
     subprocess.run(command.split(), check=True, capture_output=True)
     with pytest.raises(ConfigError, match="are not a PEM certificate and its key"):
-        check_certificate(Listen(certificate=certificate[0], key=str(other)))
+        read_certificate(Listen(certificate=certificate[0], key=str(other)))
 
 
 def test_files_that_are_no_pem_are_refused_without_pythons_words(tmp_path: Path) -> None:
     text = tmp_path / "a.txt"
     text.write_text("a\n")
     with pytest.raises(ConfigError, match=r"are not a PEM certificate and its key\.$"):
-        check_certificate(Listen(certificate=str(text), key=str(text)))
+        read_certificate(Listen(certificate=str(text), key=str(text)))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from heed.errors import ConfigError
-from heed.serve.listening import begin_no_more, check_certificate, open_sockets, url_of
+from heed.serve.listening import begin_no_more, open_sockets, read_certificate, url_of
 from heed.serve.settings import Listen
 
 
@@ -82,16 +82,25 @@ def test_an_address_that_cannot_be_bound_is_refused(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_certificate_that_is_missing_or_damaged_is_refused(tmp_path: Path) -> None:
-    check_certificate(Listen())
+    read_certificate(Listen())
     bad = tmp_path / "bad.pem"
     bad.write_text("nothing")
     absent = str(tmp_path / "absent.pem")
     with pytest.raises(ConfigError, match=r"listen\.certificate .*absent\.pem is missing"):
-        check_certificate(Listen(certificate=absent, key=str(bad)))
+        read_certificate(Listen(certificate=absent, key=str(bad)))
     with pytest.raises(ConfigError, match=r"listen\.key .*absent\.pem is missing"):
-        check_certificate(Listen(certificate=str(bad), key=absent))
+        read_certificate(Listen(certificate=str(bad), key=absent))
     with pytest.raises(ConfigError, match="are not a PEM certificate and its key"):
-        check_certificate(Listen(certificate=str(bad), key=str(bad)))
+        read_certificate(Listen(certificate=str(bad), key=str(bad)))
+
+
+def test_an_encrypted_key_is_refused(certificate: tuple[str, str], tmp_path: Path) -> None:
+    """The library for TLS asked for the passphrase on the terminal, in each process."""
+    path = str(tmp_path / "my key.pem")
+    command = ["openssl", "pkey", "-in", certificate[1], "-aes256", "-passout", "pass:a"]
+    subprocess.run([*command, "-out", path], check=True)
+    with pytest.raises(ConfigError, match=r"key\.pem is encrypted\. .* openssl pkey -in '/"):
+        read_certificate(Listen(certificate=certificate[0], key=path))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes in folders")
@@ -103,7 +112,7 @@ def test_a_named_pipe_in_place_of_a_certificate_is_refused(
     files[setting] = str(tmp_path / "pipe")
     os.mkfifo(files[setting])
     with pytest.raises(ConfigError, match=rf"listen\.{setting} .*pipe .*not a regular file"):
-        check_certificate(Listen(**files))
+        read_certificate(Listen(**files))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the filter is one of Linux")

@@ -34,6 +34,9 @@ class Accepting:
         opened: the connections with a complete handshake.
         listen: the limits.
         tls: certificate and key; None = the server speaks HTTP without TLS.
+
+    Attributes:
+        tls: as above; another certificate counts for further connections.
     """
 
     def __init__(
@@ -48,7 +51,7 @@ class Accepting:
         self._make = make
         self._opened = opened
         self._most = listen.connections
-        self._tls = tls
+        self.tls = tls
         self._handshake_s = listen.head_s if tls else None
         self._begun: set[asyncio.Task[None]] = set()
         self._running: asyncio.Task[None] | None = None
@@ -95,7 +98,7 @@ class Accepting:
 
         Without TLS, `make`'s protocol refuses it in words. With TLS, these would cost a handshake.
         """
-        if self._tls is not None and len(self._opened) + len(self._begun) >= self._most:
+        if self.tls is not None and len(self._opened) + len(self._begun) >= self._most:
             accepted.close()
             return
         task = asyncio.get_running_loop().create_task(self._connect(accepted))
@@ -106,5 +109,5 @@ class Accepting:
         accepted.setblocking(False)
         with suppress(OSError):  # the client has left, is too slow, or does not speak TLS
             await asyncio.get_running_loop().connect_accepted_socket(
-                self._make, accepted, ssl=self._tls, ssl_handshake_timeout=self._handshake_s
+                self._make, accepted, ssl=self.tls, ssl_handshake_timeout=self._handshake_s
             )

@@ -12,6 +12,7 @@ import struct
 import sys
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 
 from heed.disk.files import read_bytes
 from heed.errors import ConfigError, FormatError
@@ -154,23 +155,32 @@ def url_of(listen: Listen, listener: socket.socket) -> str:
     return f"{'https' if listen.certificate else 'http'}://{host}:{port}"
 
 
-def check_certificate(listen: Listen) -> None:
-    """Read certificate and key once, so that an error is reported before the server starts.
+def read_certificate(listen: Listen) -> ssl.SSLContext | None:
+    """The certificate and its key, for new connections; None = the server speaks HTTP without TLS.
 
     Raises:
-        ConfigError: a file is missing or damaged, or they do not belong together.
+        ConfigError: a file is missing, damaged or encrypted, or they do not belong together.
     """
     if not listen.certificate:
-        return
+        return None
     for name, path in (("certificate", listen.certificate), ("key", listen.key)):
         try:
             read_bytes(Path(path))  # the library for TLS would wait for a named pipe forever
         except FormatError as error:
             raise ConfigError(f"listen.{name} {error}") from None
+
+    def refuse() -> str:  # otherwise the library asks for the passphrase on the terminal
+        raise ConfigError(
+            f"listen.key {listen.key} is encrypted. A server needs a key without a passphrase, "
+            f"such as openssl pkey -in {quote(listen.key)} -out plain.pem writes."
+        )
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(listen.certificate, listen.key)
+        context.load_cert_chain(listen.certificate, listen.key, refuse)
     except ssl.SSLError as error:
         raise ConfigError(
             f"listen.certificate {listen.certificate} and listen.key {listen.key} are not a PEM "
             f"certificate and its key{f' ({error.reason})' if error.reason else ''}."
         ) from None
+    return context

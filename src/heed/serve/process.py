@@ -2,7 +2,7 @@
 
 SIGTERM and SIGINT: `/ready` returns 503 at once; connections are still accepted for a moment; then
 the socket closes, and every request in flight is answered. Another signal ends it at once.
-SIGHUP: models whose folders have changed are reloaded.
+SIGHUP: models whose folders have changed are reloaded, and the certificate is read again.
 """
 
 import asyncio
@@ -20,12 +20,13 @@ from contextlib import suppress
 
 import uvicorn
 
+from heed.errors import ConfigError
 from heed.serve.accepting import Accepting
 from heed.serve.access import keys
 from heed.serve.access.buckets import Buckets
 from heed.serve.app import make_app
 from heed.serve.connection import Connection
-from heed.serve.listening import begin_no_more
+from heed.serve.listening import begin_no_more, read_certificate
 from heed.serve.operating import look_at
 from heed.serve.request import Request
 from heed.serve.service import Service
@@ -58,6 +59,8 @@ hundreds of objects each while they wait. With Python's 700 the collector takes 
 of the event loop."""
 
 Say = Callable[[str], None]
+
+log = logging.getLogger(__name__)
 
 
 def run_process(
@@ -124,6 +127,8 @@ class _Process:
         self.draining_since = 0.0
         self.is_supervised = False
         self.closing: asyncio.Task[None] | None = None
+        self.renewing: asyncio.Task[None] | None = None
+        self.tls = read_certificate(settings.listen)
         self.workers = ThreadPoolExecutor(thread_name_prefix="heed-aside")
         self.server = uvicorn.Server(
             uvicorn_config(settings.listen, make_app(service, self.condition, figures, buckets))
@@ -137,7 +142,7 @@ class _Process:
     ) -> int:
         asyncio.get_running_loop().set_default_executor(self.workers)
         # uvicorn accepts connections, but not with TLS, where it does not count handshakes.
-        uses_tls = bool(self.settings.listen.certificate)
+        uses_tls = self.tls is not None
         serving = asyncio.create_task(self.server.serve(sockets=[] if uses_tls else [listener]))
         while not (self.server.started or serving.done()):
             await asyncio.sleep(0)
@@ -168,7 +173,7 @@ class _Process:
             lambda: Connection(listen, server.config, state, {}),
             state.connections,
             listen,
-            server.config.ssl,
+            self.tls,
         )
 
     def _take_signals(self, parent: socket.socket | None) -> None:
@@ -178,10 +183,24 @@ class _Process:
             with suppress(NotImplementedError):  # Windows
                 loop.add_signal_handler(number, self._stop, number)
         if sys.platform != "win32":
-            loop.add_signal_handler(signal.SIGHUP, self.service.models.refresh)
+            loop.add_signal_handler(signal.SIGHUP, self._refresh)
         if parent is not None:
             self.is_supervised = True
             loop.add_reader(parent, self._stop_with, parent)
+
+    def _refresh(self) -> None:
+        self.service.models.refresh()
+        if self.tls is not None:
+            self.renewing = asyncio.get_running_loop().create_task(self._renew())
+
+    async def _renew(self) -> None:
+        """Read the certificate again; if that fails, the old one stays in use."""
+        try:
+            self.accepting.tls = await asyncio.to_thread(read_certificate, self.settings.listen)
+        except ConfigError as error:
+            log.error("%s The old certificate stays in use.", error)
+        else:
+            log.info("the certificate was read again")
 
     def _stop_with(self, parent: socket.socket) -> None:
         """The other end was closed: drain, but only once, because the event repeats."""
@@ -254,8 +273,6 @@ def uvicorn_config(listen: Listen, app: object) -> uvicorn.Config:
         proxy_headers=False,
         timeout_keep_alive=round(listen.idle_s + 1),
         timeout_graceful_shutdown=listen.grace_s,  # type: ignore[arg-type]
-        ssl_certfile=listen.certificate or None,
-        ssl_keyfile=listen.key or None,
     )
 
 

@@ -13,7 +13,7 @@ from heed.serve.access.buckets import Buckets
 from heed.serve.access.gate import keys_path
 from heed.serve.access.keys import Keys
 from heed.serve.languages import base_of
-from heed.serve.listening import allow_open_files, check_certificate, open_sockets, url_of
+from heed.serve.listening import allow_open_files, open_sockets, read_certificate, url_of
 from heed.serve.process import run_process
 from heed.serve.refusal import Refusal
 from heed.serve.request import Answer
@@ -111,7 +111,7 @@ def serve(
     routes = read_routes(settings.models)[1]
     # Raises an error for a file that fits no direction.
     read_guides(routes, memory=settings.memory.files, glossaries=settings.glossary.files)
-    check_certificate(settings.listen)
+    read_certificate(settings.listen)
     check_store(settings.store)
     if settings.needs_keys:
         forget_revoked(settings)
