@@ -46,10 +46,37 @@ def test_printf_fields(text: str, expected: list[str]) -> None:
         ("访问example.com查看", ["example.com"]),
         ("使用UTF-8编码，版本v2.1", ["UTF-8", "v2.1"]),
         ("xhelp@example.orgx, example.commer", ["xhelp@example.orgx"]),
-        ("הhelp@example.org", []),
+        ("הhelp@example.org, לexample.com", ["help@example.org", "example.com"]),
+        ("打开setup.exe文件", ["setup.exe"]),
+        ("設定はapp.config.yamlです", ["app.config.yaml"]),
+        ("เปิดsrc/main.cนะ, 파일a.txt를", ["src/main.c", "a.txt"]),
+        ("בsetup.exe, فيa.txt", ["setup.exe", "a.txt"]),
+        ("所有*.svg和.csv文件，a.c文件或b.h", ["*.svg", ".csv"]),
+        (
+            "报告_v2.pdf, 报告2024.pdf, 文件夹/photo.png",
+            ["报告_v2.pdf", "报告2024.pdf", "文件夹/photo.png"],
+        ),
+        ("файлv2.txt, .config/人々.txt", ["файлv2.txt", ".config/人々.txt"]),
+        ("访问https://example.com/a请点击", ["https://example.com/a"]),
+        (
+            "https://example.comで, https://example.com/a?b=1을",
+            ["https://example.com", "https://example.com/a?b=1"],
+        ),
+        ("https://a.com/b,请看https://a.com/c.谢谢", ["https://a.com/b", "https://a.com/c"]),
+        ("https://zh.wikipedia.org/wiki/北京 /人々", ["https://zh.wikipedia.org/wiki/北京"]),
+        (
+            "https://a.com/2024年报告.html?q=中文&r=a中/b",
+            ["https://a.com/2024年报告.html?q=中文&r=a中/b"],
+        ),
+        (
+            "http://www.例え.jp/パス, https://한국.한국",
+            ["http://www.例え.jp/パス", "https://한국.한국"],
+        ),
+        ("https://ja.wikipedia.org/wiki/人々", ["https://ja.wikipedia.org/wiki/人々"]),
+        ("https://www.пример.рф/aпуть", ["https://www.пример.рф/aпуть"]),
     ],
 )
-def test_addresses_beside_letters_of_scripts_without_blanks(text: str, expected: list[str]) -> None:
+def test_addresses_beside_letters_of_other_scripts(text: str, expected: list[str]) -> None:
     assert found(text) == expected
 
 
@@ -423,6 +450,7 @@ def test_nested_tags_of_any_depth_find_their_partners(tokens: list[str]) -> None
             "'",
             "www.",
             "~~a",
+            *("打a.", "a/打", "www.打", "a.txt打", "https://a/打b"),
         ),
     ],
 )

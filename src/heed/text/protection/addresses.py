@@ -4,33 +4,47 @@ In strings of programs 88 % of 83 URLs are unchanged in the German translation (
 the German page), 92 % of 78 patterns such as `*.svg`, 88 % of 33 endings such as `.csv`, and 22 of
 29 paths and names of files: people translate names of examples, such as `log.txt`.
 
+An address ends where a letter of another script follows a Latin one, and begins at a Latin letter
+that follows one of another script: `打开setup.exe文件`, in Hebrew `לa@b.org`. In the names of files
+the letter before must be of a script without blanks, or Hebrew or Arabic, which write short words
+together with the next one. A URL goes on if such letters begin a part of it or another part
+follows them: `/a请点击` ends after `a`, but `/wiki/北京` and `/a北京.html` are whole.
+
 Not found: paths of names only (`Europe/Madrid`; 27 % unchanged), absolute paths of one name
 (`/number`), names of files whose ending is not a common one, `@names`.
 """
 
 import re
 
-from heed.text.protection.pattern import LETTER, Pattern
+from heed.text.protection.pattern import CLOSE, LETTER, Pattern
 
 _SCHEMES = "https?|ftps?|file|wss?|git|ssh|sftp|ldaps?|irc|news|nntp|smb|s3|gs|vnd"
 _STOPS = r".,:;!?*_~…"
-_BOUNDS = r"\s<>\"'`(){}\[\]|\\^\u201c-\u201f\u00ab\u00bb\u2018-\u201a\u3000-\u303f\uff00-\uff60"
+_BOUNDS = (
+    r"\s<>\"'`(){}\[\]|\\^\u201c-\u201f\u00ab\u00bb\u2018-\u201a"
+    r"\u3000-\u3004\u3008-\u303f\uff00-\uff60"
+)
+_LATIN = r"A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff"
+_LATIN_WORD = rf"[\d_{_LATIN}]"
+_JOINED = rf"[{CLOSE}\u05d0-\u05ea\u0620-\u064a\u066e-\u06ff\u0750-\u077f\u08a0-\u08c9]"
+_CLOSE = rf"(?:(?![{_BOUNDS}])[{CLOSE}])++"
 # Marks at the end belong to the sentence; brackets within it come in pairs.
 _REST = (
-    rf"(?:[{_STOPS}]*+(?:[^{_BOUNDS}{_STOPS}&]|&(?!(?:[lg]t|quot);)"
+    rf"(?:[{_STOPS}]*+(?:[^{_BOUNDS}{_STOPS}&{CLOSE}]|&(?!(?:[lg]t|quot);)"
+    rf"|(?:(?<=[/?=#&%+~_\-])|(?<=[{CLOSE}]\.)){_CLOSE}|{_CLOSE}(?=[/?=#&%_\-]|\.\w)"
     r"|\([^\s()<>]*+\)|\{[^\s{}<>]*+\}|\[[^\s\[\]<>]*+\]))"
 )
 _URL = re.compile(
     rf"(?<![A-Za-z0-9])(?:(?:{_SCHEMES})://|(?:mailto|tel|urn|data|magnet):(?=[^\s<>\"])"
     rf"|www\.(?=\w)){_REST}++"
-    rf"|(?<!{LETTER})(?<![\d@./\-])(?:[A-Za-z0-9\-]{{1,63}}\.){{1,5}}"
-    rf"(?:com|org|net|edu|gov|io|dev)(?!{LETTER})(?![\d\-@])"
+    rf"|(?<!{_LATIN_WORD})(?<![@./\-])(?:[A-Za-z0-9\-]{{1,63}}\.){{1,5}}"
+    rf"(?:com|org|net|edu|gov|io|dev)(?!{_LATIN_WORD})(?![\-@])"
     rf"(?:[/?#]{_REST}*+)?"
 )
 _LOCAL = rf"(?:{LETTER}|[\d+\-])"
 _EMAIL = re.compile(
-    rf"(?<!{LETTER})(?<![\d.+\-])[A-Za-z0-9_](?:{_LOCAL}|\.(?={_LOCAL})){{0,63}}+"
-    rf"@(?:[\w\-]{{1,63}}\.){{1,8}}[A-Za-z]{{2,24}}(?!{LETTER})(?![\d\-])"
+    rf"(?<!{_LATIN_WORD})(?<![.+\-])[A-Za-z0-9_](?:{_LOCAL}|\.(?={_LOCAL})){{0,63}}+"
+    rf"@(?:[\w\-]{{1,63}}\.){{1,8}}[A-Za-z]{{2,24}}(?!{_LATIN_WORD})(?!-)"
 )
 _ENDING = (
     "(?:html?|xml|json|ya?ml|toml|txt|csv|tsv|pdf|png|jpe?g|gif|svgz?|webp|ico|bmp|tiff?|xcf|psd|e?ps"
@@ -40,14 +54,23 @@ _ENDING = (
     "|gnucash|xac|dxf|wmf|emf|tmx|xliff?)"
 )
 _NAME = r"\.{0,2}[\w+\-@~%]++(?:\.[\w+\-@~%]++)*+"
+_NO_ABBREVIATION = rf"(?!\w\.\w(?!{_LATIN_WORD}))"  # such as `d.h.`
+# A name of Latin letters directly after other ones; it ends where these go on, so that a long run
+# of such names is not read to its end for each of them.
+_LATIN_FILE = (
+    rf"(?<={_JOINED})(?=[{_LATIN}]){_NO_ABBREVIATION}(?:[{_LATIN}\d_\-+~@.]++/)*+"
+    rf"[{_LATIN}\d_\-+~@]++(?:\.[{_LATIN}\d_\-+~@]++)*?\.{_ENDING}(?!{_LATIN_WORD})"
+)
 _DRIVE_NAME = r"[^\s\\/:*?\"'<>|.,;()]++(?:[.,][^\s\\/:*?\"'<>|.,;()]++)*+"
 _BEFORE = r"(?<![^\s\"'(\[{<„“‚‘«»‹›`=,>])"
 _PATH = re.compile(
     rf"{_BEFORE}(?:/{_NAME}(?:/{_NAME})++/?|(?:~|\.\.?)/(?:{_NAME}(?:/{_NAME})*+/?)?+"
     rf"|(?:[A-Za-z]:|\\\\(?=\w))\\*+(?<=\\)(?:{_DRIVE_NAME}\\*+)*+)"
-    rf"|\*\.\w{{1,8}}(?!\w)|(?<![\w.])\.{_ENDING}(?!\w)"
-    # `d.h.` is an abbreviation.
-    rf"|(?<![\w./\\@\-])(?!\w\.\w(?!\w))(?:[\w\-+~@.]++/)*+[\w\-+~@]++(?:\.[\w\-+~@]++)*?\.{_ENDING}(?![\w])"
+    rf"|\*\.{_LATIN_WORD}{{1,8}}(?!{_LATIN_WORD})"
+    rf"|(?<!{_LATIN_WORD})(?<!\.)\.{_ENDING}(?!{_LATIN_WORD})"
+    rf"|{_LATIN_FILE}|(?<![\w./\\@\-])(?![\w\-+~@]*?{_LATIN_FILE})"
+    rf"{_NO_ABBREVIATION}(?:[\w\-+~@.]++/)*+[\w\-+~@]++(?:\.[\w\-+~@]++)*?"
+    rf"\.{_ENDING}(?!{_LATIN_WORD})"
 )
 INNER_DOT = re.compile(r"\.\w")
 

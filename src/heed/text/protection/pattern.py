@@ -3,10 +3,13 @@
 import re
 from typing import NamedTuple
 
-LETTER = (
-    r"[^\W\d\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\uff66-\uffdc"
-    r"\U00020000-\U0003ffff]"
+CLOSE = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\uff66-\uffdc"
+    r"\U00020000-\U0003ffff"
 )
+"""Scripts without blanks between words, and Korean, whose particles follow a word directly."""
+
+LETTER = rf"[^\W\d{CLOSE}]"
 """Letters that bound a number. Scripts without blanks between words are left out: `2011年`."""
 
 MARKS = (
