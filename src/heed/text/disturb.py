@@ -72,9 +72,6 @@ def disturb(text: str, kind: str, generator: np.random.Generator) -> str:
     return KINDS[kind](text, generator)
 
 
-# ---- case
-
-
 def title(text: str) -> str:
     """Each word with a capital: `Ǆ` becomes `ǅ`; letters after an apostrophe stay lowercase."""
     is_turkish = not text.isascii() and TURKISH.search(text)
@@ -86,9 +83,6 @@ def title(text: str) -> str:
         return ("İ" if is_turkish and word[0] == "i" else word[0].title()) + word[1:]
 
     return _WORD.sub(capitalized, text)
-
-
-# ---- typing errors
 
 
 def typo(text: str, generator: np.random.Generator) -> str:
@@ -153,9 +147,6 @@ def _beside(word: str, place: int, text: str, generator: np.random.Generator) ->
 
 _LAYOUTS = frozenset(("latin", "latin-qwertz", "cyrillic", "greek", "hebrew", "arabic"))
 _MISTAKES: tuple[Mistake, ...] = (_swapped, _dropped, _doubled, _beside)
-
-
-# ---- marks and blanks
 
 
 def no_end(text: str, generator: np.random.Generator) -> str:

@@ -55,7 +55,7 @@ LEAST_SCRIPT = 0.01
 _N_COMPARED = 1_000
 _N_CASED = 200_000
 _N_RARE = 1_000
-_AT_HAND = 1 << 14
+_CACHE_SIZE = 1 << 14
 
 
 def _words(marks: str) -> re.Pattern[str]:
@@ -166,7 +166,7 @@ class KnownWords:
             is_there = place < len(self.hashes) and self.hashes[place] == hash_
             return place if is_there else -1
 
-        return lru_cache(_AT_HAND)(find)
+        return lru_cache(_CACHE_SIZE)(find)
 
     def levels_of(self, words: Sequence[str]) -> list[int]:
         """The frequencies of words, as levels; 0 = seen once or never."""
@@ -187,7 +187,7 @@ class KnownWords:
                 return None
             return correct(word, self.letters, self.levels_of, limits)
 
-        return lru_cache(_AT_HAND)(find)
+        return lru_cache(_CACHE_SIZE)(find)
 
     def names(self, text: str, taken: Sequence[Place]) -> list[Place]:
         """The places of words that the model does not know and must copy.

@@ -22,7 +22,7 @@ from heed.text.spans import BLANK_SIGN
 _UNKNOWN_PENALTY = 10.0
 """The log-prob of a character without a piece is so much below the lowest one, as in
 SentencePiece."""
-_AT_HAND, _LONGEST_AT_HAND = 1 << 13, 16
+_MOST_CACHED, _LONGEST_CACHED = 1 << 13, 16
 """Words whose lattices are kept, and the characters of the longest: up to 40 MB."""
 
 
@@ -99,9 +99,9 @@ class Sampler:
         lattice = self._lattices.get((word, alpha))
         if lattice is None:
             lattice = self._lattice(word, alpha)
-            if len(self._lattices) >= _AT_HAND:
+            if len(self._lattices) >= _MOST_CACHED:
                 self._lattices.clear()
-            if len(word) <= _LONGEST_AT_HAND:
+            if len(word) <= _LONGEST_CACHED:
                 self._lattices[word, alpha] = lattice
         pieces: list[str] = []
         end = len(word)

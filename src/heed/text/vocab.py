@@ -220,7 +220,7 @@ class Vocab:
         """The ids of `text`, without begin and end; lone surrogates count as U+FFFD."""
         text = replace_surrogates(text)
         ids: list[int] = self._processor.encode(text.replace(BLANK_SIGN, _STAND_IN))
-        return self._with_honest_blanks(ids, text)
+        return self._with_restored_signs(ids, text)
 
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
         """`encode` for each text, twice as fast and on all cores."""
@@ -228,7 +228,7 @@ class Vocab:
         rows: list[list[int]] = self._processor.encode(
             [text.replace(BLANK_SIGN, _STAND_IN) for text in texts], num_threads=count_cores()
         )
-        return [self._with_honest_blanks(ids, text) for ids, text in zip(rows, texts, strict=True)]
+        return [self._with_restored_signs(ids, text) for ids, text in zip(rows, texts, strict=True)]
 
     def sample(self, text: str, *, alpha: float, seed: int) -> list[int]:
         """A random segmentation of `text` into pieces; it decodes to `text`.
@@ -254,7 +254,7 @@ class Vocab:
         for piece in self._sampler.draw(written, alpha=alpha, seed=seed):
             id = self._processor.piece_to_id(piece)
             ids += self.byte_ids(piece) if id == self.unk_id else [id]
-        return self._with_honest_blanks(ids, text)
+        return self._with_restored_signs(ids, text)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`: control ids decode to nothing; invalid UTF-8 becomes U+FFFD."""
@@ -303,7 +303,7 @@ class Vocab:
             )
         return self._language_ids[language]
 
-    def _with_honest_blanks(self, ids: list[int], text: str) -> list[int]:
+    def _with_restored_signs(self, ids: list[int], text: str) -> list[int]:
         """`ids` of `text` with U+2581 restored, and no blank spelled as U+2581 in bytes."""
         sign, stand_in = self._sign, self._stand_in
         if sign[0] in ids:

@@ -6,15 +6,13 @@ A model of several target languages does not write the pieces of other languages
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from heed.decode.options import DecodeOptions
 from heed.decode.state import Hypothesis
 from heed.decode.state import IsWanted as BatchIsWanted
-from heed.model.interface import Ids
 from heed.text.vocab import Vocab
 from heed.translate.empty import Search
 from heed.translate.parts import Chunk
+from heed.translate.wanted import of_places
 
 
 def never_written(vocab: Vocab, part: Chunk) -> list[int]:
@@ -53,7 +51,7 @@ def each_language(search: Search, vocab: Vocab) -> Search:
             groups.setdefault((tag, allowed), []).append(place)
         found: list[list[Hypothesis]] = [[] for _ in parts]
         for places in groups.values():
-            wanted = None if are_wanted is None else _at(are_wanted, np.array(places))
+            wanted = of_places(are_wanted, places)
             some = search([parts[place] for place in places], options, wanted)
             for place, hypotheses in zip(places, some, strict=True):
                 found[place] = hypotheses
@@ -66,8 +64,3 @@ def _given(part: Chunk) -> frozenset[int]:
     """The target ids that a glossary requires, or a memory proposes."""
     phrases, guide = part.phrases, part.guide
     return frozenset((*(phrases.ids if phrases else ()), *(guide.ids if guide else ())))
-
-
-def _at(are_wanted: BatchIsWanted, places: Ids) -> BatchIsWanted:
-    """The same question about parts that are numbered anew."""
-    return lambda parts: are_wanted(places[parts])

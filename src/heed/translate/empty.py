@@ -7,12 +7,11 @@ the largest score where the source is unlike its training text.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from heed.decode.options import DecodeOptions
 from heed.decode.state import Hypothesis
 from heed.decode.state import IsWanted as BatchIsWanted
 from heed.translate.parts import Chunk
+from heed.translate.wanted import of_places
 
 MIN_LIMIT = 2
 """The lowest length limit with room for a token and `<eos>`."""
@@ -39,8 +38,7 @@ def search_non_empty(
     empty = [place for place, some in enumerate(found) if some and not some[0].ids]
     if not empty or options.sample or options.min_length or options.max_length < MIN_LIMIT:
         return found
-    places = np.array(empty)
-    are_wanted = None if is_wanted is None else lambda parts: is_wanted(places[parts])
+    are_wanted = of_places(is_wanted, empty)
     again = search([chunks[place] for place in empty], replace(options, min_length=1), are_wanted)
     for place, some in zip(empty, again, strict=True):
         found[place] = some

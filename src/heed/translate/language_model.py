@@ -79,7 +79,7 @@ def load_language_model(
 
     Raises:
         FormatError: the folder is not a model, or damaged.
-        ConfigError: it is a translator, or device and `dtype` do not go together.
+        ConfigError: it has another task, or device and `dtype` do not go together.
     """
     found = open_with_twin(folder, device=device, dtype=dtype, threads=threads, task="lm")
     return LanguageModel(

@@ -6,8 +6,8 @@ To the score of a hypothesis y of the source x is added
     p(x | y) = Π_j Σ_i p(x_j | y_i) / (|y| + 1),
 
 once with the pieces of x and y and once with their words, where i also counts an empty word, which
-explains what no other word does. What a translation leaves out makes its source improbable. Words
-know more than pieces of words that were seen; pieces know something of all others.
+explains what no other word does. What a translation leaves out makes its source improbable. Counts
+of words are more exact for words that were seen; counts of pieces also cover all others.
 
 Source: Brown et al. 1993, section 4.1 (model 1); Och and Ney 2002, "Discriminative Training and
     Maximum Entropy Models for Statistical Machine Translation", section 2, for the sum.

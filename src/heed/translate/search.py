@@ -102,7 +102,7 @@ class Searcher:
                 [part for _, part in every],
                 options,
                 alignment=alignment,
-                is_wanted=None if is_wanted is None else lambda part: is_wanted(every[part][0]),
+                is_wanted=of_items(is_wanted, [place for place, _ in every]),
             )
         )
         return [filled(chunk, done) for chunk in chunks]
@@ -274,7 +274,7 @@ class Searcher:
         def again(
             parts: list[Chunk], changed: DecodeOptions, items: list[int]
         ) -> list[Translation]:
-            wanted = None if is_wanted is None else lambda part: is_wanted(items[part])
+            wanted = of_items(is_wanted, items)
             return self._found(parts, changed, alignment=alignment, is_wanted=wanted)
 
         vocabs = self.src_vocab, self.tgt_vocab

@@ -148,9 +148,6 @@ def _trial(
     )
 
 
-# ---- spans
-
-
 def _with_spans(test: Original) -> Trial:
     """One made-up span in each line, of each kind in turn."""
     kinds = [*SPANS, PAIR]
@@ -232,9 +229,6 @@ def _with_own_spans(test: Original) -> Trial:
     return _trial("own_spans", label, lines, reason="the lines have no fields, tags or addresses")
 
 
-# ---- names
-
-
 def _with_names(test: Original) -> Trial:
     """An invented name in each line, in place of an existing one or added."""
     scripts = [main_script(" ".join(lines)) for lines in (test.sources, *test.references)]
@@ -254,7 +248,7 @@ def _with_names(test: Original) -> Trial:
         if name and source.strip():
             lines.append(_named(test, number, name, generator))
     label = "names never seen"
-    return _trial("names", label, lines, reason="the lines are empty", is_rest=False)
+    return _trial("names", label, lines, reason="the lines are empty")
 
 
 def _named(test: Original, number: int, name: str, generator: np.random.Generator) -> _Changed:
@@ -288,9 +282,6 @@ def _addressed(line: str, name: str) -> str:
 
 _NAMED: tuple[Callable[[str, str], str], ...] = (_before, _in_brackets, _addressed)
 """Ways to address somebody that are the same in most languages, so they fit references too."""
-
-
-# ---- other languages
 
 
 def _foreign(test: Original) -> Trial:

@@ -25,6 +25,14 @@ def of_items(is_wanted: IsWanted | None, places: Sequence[int]) -> IsWanted | No
     return None if is_wanted is None else lambda place: is_wanted(places[place])
 
 
+def of_places(are_wanted: BatchIsWanted | None, places: Sequence[int]) -> BatchIsWanted | None:
+    """The same of a part of a batch: its sources are those at these places of the whole."""
+    if are_wanted is None:
+        return None
+    whole = np.array(places)
+    return lambda sources: are_wanted(whole[sources])
+
+
 def of_batch(is_wanted: IsWanted | None, places: Sequence[int]) -> BatchIsWanted | None:
     """`is_wanted` for the sources of a batch, in the form that searches call."""
     if is_wanted is None:

@@ -179,7 +179,7 @@ def test_each_disturbance_leaves_a_pair(
 def test_a_source_is_spoiled_and_its_translation_is_not(
     data: Prepared, slotted: ReplacedPairs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for kind in ("typo", "lower", "title", "shouted"):
+    for kind in ("typo", "lower", "title", "capitals"):
         monkeypatch.setattr(disturb, "SHARES", {kind: SHARES[kind]})
         pairs = disturber(data)(0, slotted)
         assert [tgt for _, tgt in rows(pairs)] == [tgt for _, tgt in rows(slotted)]

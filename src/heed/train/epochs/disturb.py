@@ -33,7 +33,7 @@ def _of_source(kind: str) -> Change:
     return change
 
 
-def _shouted(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
+def _in_capitals(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
     """One to three words of the source in capitals."""
     words = pair.src.split(" ")
     first = int(random.random() * len(words))
@@ -47,7 +47,7 @@ SHARES: dict[str, tuple[float, Change]] = {
     "spans": (0.28, with_spans),
     "title": (0.06, _of_source("title")),
     "lower": (0.02, _of_source("lower")),
-    "shouted": (0.02, _shouted),
+    "capitals": (0.02, _in_capitals),
     "name": (0.02, with_name),
     "raw_span": (0.03, with_raw_span),
     "copied": (0.02, copied),

@@ -16,6 +16,9 @@ PENALTY = 2.0
 BENDS = (0.2, 0.5, 0.8)
 """Shares of the rows below the knots of a feature."""
 
+N_FOLDS = 5
+"""Fits of `unseen`, each without a share of the rows."""
+
 Numbers = NDArray[np.float64]
 Knots = tuple[tuple[float, ...], ...]
 
@@ -83,7 +86,6 @@ def unseen(
     *,
     knots: Knots = (),
     groups: NDArray[np.int64] | None = None,
-    n_folds: int = 5,
 ) -> Numbers:
     """Sums of each row by weights that were fitted without it, `(n,)`.
 
@@ -92,11 +94,10 @@ def unseen(
         is_so: the true answers, `(n,)`.
         knots: from `knots_of`.
         groups: rows of the same group are left out together, `(n,)`; None = each alone.
-        n_folds: number of fits, each without some of the rows.
     """
     found = np.zeros(len(features))
-    fold = (np.arange(len(features)) if groups is None else groups) % n_folds
-    for number in range(n_folds):
+    fold = (np.arange(len(features)) if groups is None else groups) % N_FOLDS
+    for number in range(N_FOLDS):
         is_out = fold == number
         found[is_out] = sums(fit(features[~is_out], is_so[~is_out], knots), features[is_out])
     return found

@@ -90,12 +90,9 @@ class Judge:
         self.judgment = judgment
         self.languages = source_lang, target_lang
         self._known = src_vocab.known_words
-        has_words = judgment is not None and bool(judgment.words)
-        self._words = (
-            Words(judgment.words, src_vocab, tgt_vocab)
-            if judgment is not None and has_words
-            else None
-        )
+        self._words = None
+        if judgment is not None and judgment.words:
+            self._words = Words(judgment.words, src_vocab, tgt_vocab)
 
     @property
     def is_learned(self) -> bool:

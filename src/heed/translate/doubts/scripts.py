@@ -33,6 +33,9 @@ FOREIGN = 0.5
 USUAL = 0.01
 """A script belongs to a language when it has this share of the letters of its texts."""
 
+LEAST_WORDS = 4
+"""Fewest lowercase words of two letters or more in a sentence that is not a name or a label."""
+
 
 def script_shares(texts: Iterable[str]) -> dict[str, float]:
     """The share that each script has of the letters of some texts."""
@@ -66,15 +69,14 @@ def is_in_foreign_script(source: str, text: str, usual: Iterable[str]) -> bool:
     return sum(share for name, share in shares.items() if name not in usual) > FOREIGN
 
 
-def is_untranslated(source: str, text: str, *, least_words: int = 4) -> bool:
+def is_untranslated(source: str, text: str) -> bool:
     """Whether a translation equals its source, which is a sentence and not a name or a label.
 
     Args:
         source: the source text.
         text: its translation.
-        least_words: fewest lowercase words of two letters or more in a sentence.
     """
     if source != text and source.split() != text.split():
         return False
     words = [word for word in text.split() if len(word) > 1 and word.isalpha() and word.islower()]
-    return len(words) >= least_words
+    return len(words) >= LEAST_WORDS
