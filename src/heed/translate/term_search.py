@@ -255,6 +255,8 @@ class _Wanted:
         self.chunk, self.text = chunk, text
         self._glossary = glossary
         taken = [span.place for span in chunk.source.spans] if chunk.source else []
+        was_read_small = chunk.source is not None and chunk.source.in_capitals
+        self._was_large = was_read_small or text.isupper()
         self.occurrences: list[Occurrence] = glossary.occurrences(text, taken)
         self._targets = [one for one in self.occurrences if one.targets]
         self._forbidden: dict[str, None] = {}
@@ -272,7 +274,9 @@ class _Wanted:
         """For each occurrence the place of one of its forms in a translation, if it is there."""
         found = self._places.get(text)
         if found is None:
-            found = self._places[text] = find_targets(text, self._targets)
+            found = self._places[text] = find_targets(
+                text, self._targets, was_large=self._was_large
+            )
         return found
 
     def banned(self, text: str) -> list[str]:
@@ -332,10 +336,8 @@ class _Wanted:
             there = self._there(found.text)
             begun = self.chunk.begun
             n_fixed = len(begun) if found.text.startswith(begun) else 0
-            source = self.chunk.source
-            was_large = source is not None and source.in_capitals
             self._site = Site.of(
-                self._targets, there, self.text, found, taken, n_fixed, was_large=was_large
+                self._targets, there, self.text, found, taken, n_fixed, was_large=self._was_large
             )
         return self._site
 

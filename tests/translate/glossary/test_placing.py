@@ -15,9 +15,9 @@ from heed.translate.result import Translation
 
 def site_of(glossary: Glossary, source: str, translation: Translation) -> Site:
     occurrences = glossary.occurrences(source)
-    return Site.of(
-        occurrences, find_targets(translation.text, occurrences), source, translation, []
-    )
+    was_large = source.isupper()
+    there = find_targets(translation.text, occurrences, was_large=was_large)
+    return Site.of(occurrences, there, source, translation, [], was_large=was_large)
 
 
 def apply_glossary(glossary: Glossary, source: str, translation: Translation) -> Applied:
@@ -48,6 +48,12 @@ def test_the_capital_at_the_beginning_of_a_sentence_is_that_of_the_translation()
 def test_a_term_that_stays_as_it_is_gets_no_capital_at_the_beginning(said: str) -> None:
     done = apply_glossary(Glossary.of({"iPhone": "="}), "iPhone here", Translation(text=said))
     assert done.translation.text == "iPhone hier"
+
+
+@pytest.mark.parametrize(("source", "wanted"), [("iPhone here", "iPhone"), ("IPHONE!", "IPHONE")])
+def test_a_translation_in_capitals_keeps_the_case_of_a_term(source: str, wanted: str) -> None:
+    glossary = Glossary.of({"iPhone": "="} if wanted == "iPhone" else {"iphone": "iPhone"})
+    assert apply_glossary(glossary, source, Translation(text="IPHONE")).translation.text == wanted
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ from heed.translate.words import Span, word_spans
 _JOINERS = re.compile(r"[-’'.,]")
 
 
-def find_targets(text: str, occurrences: Sequence[Occurrence]) -> list[Span | None]:
+def find_targets(
+    text: str, occurrences: Sequence[Occurrence], *, was_large: bool = False
+) -> list[Span | None]:
     """For each occurrence the place of one of its forms in a translation, if it is there.
 
     No two occurrences have the same place; long forms are found first.
@@ -19,8 +21,10 @@ def find_targets(text: str, occurrences: Sequence[Occurrence]) -> list[Span | No
     Args:
         text: of the translation.
         occurrences: of terms in its source.
+        was_large: the source is a line in capitals.
     """
     spans = small_words(text)
+    is_large = was_large and text.isupper()
     words = [text[start:end] for start, end in spans]
     folded = [word.casefold() for word in words]
     is_free = [True] * len(words)
@@ -39,7 +43,7 @@ def find_targets(text: str, occurrences: Sequence[Occurrence]) -> list[Span | No
         for start in range(len(words) - n + 1):
             if folded[start : start + n] != wanted or not all(is_free[start : start + n]):
                 continue
-            is_exact = one.is_exact and not text.isupper()  # a line in capitals
+            is_exact = one.is_exact and not is_large
             is_first = not start and not one.is_kept
             if is_exact and not _is_exact(words[start : start + n], form, is_first=is_first):
                 continue

@@ -116,10 +116,10 @@ class Site:
             translation: with its alignment.
             taken: stretches of it that must not be replaced.
             n_fixed: characters of a required beginning.
-            was_large: the line was in capitals, though the source text is not.
+            was_large: the source is a line in capitals.
         """
         text = translation.text
-        is_large = text.isupper() and (was_large or source_text.isupper())
+        is_large = was_large and text.isupper()
         missing = [
             one for one, span in zip(occurrences, there, strict=True) if one.targets and not span
         ]
