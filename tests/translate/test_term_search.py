@@ -228,6 +228,12 @@ def test_terms_stand_in_the_answers_of_every_kind_of_search(
     assert "dackel" in found.text.casefold()
 
 
+def test_a_term_is_in_capitals_in_a_line_in_capitals_with_a_field(translator: Translator) -> None:
+    text = "NEAR THE DOG OF {name}"
+    (found,) = translator.translate([text], glossary=GLOSSARY, max_length=30)
+    assert "DACKEL" in found.text and "{name}" in found.text
+
+
 def test_terms_stand_in_the_alternatives_too(translator: Translator) -> None:
     options: dict[str, Any] = {"beam_size": 4, "n_best": 4, "max_length": 30}
     found = translator.translate(["the dog", "near the man"], glossary=GLOSSARY, **options)

@@ -139,7 +139,8 @@ def answers_with_terms(
     for line, found in zip(lines, translations, strict=True):
         assert line.glossary is not None
         wanted = [one for one in line.glossary.occurrences(line.text) if one.targets]
-        places = find_targets(found.text, wanted, was_large=line.text.isupper())
+        is_large = line.text.isupper() and found.text.isupper()
+        places = find_targets(found.text, wanted, is_large=is_large)
         terms = [place is not None for place in places]
         answers.append(Answer(found.text, is_doubted=is_doubtful(found), terms=terms))
     return answers

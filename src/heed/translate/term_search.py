@@ -255,8 +255,6 @@ class _Wanted:
         self.chunk, self.text = chunk, text
         self._glossary = glossary
         taken = [span.place for span in chunk.source.spans] if chunk.source else []
-        was_read_small = chunk.source is not None and chunk.source.in_capitals
-        self._was_large = was_read_small or text.isupper()
         self.occurrences: list[Occurrence] = glossary.occurrences(text, taken)
         self._targets = [one for one in self.occurrences if one.targets]
         self._forbidden: dict[str, None] = {}
@@ -270,12 +268,18 @@ class _Wanted:
             return []
         return [one for one, place in zip(self._targets, places, strict=True) if place is None]
 
+    def _is_large(self, text: str) -> bool:
+        """Whether the source and a translation are lines in capitals."""
+        if self.chunk.source is not None and self.chunk.source.in_capitals:
+            return True  # its translations are put in capitals, except for spans such as {name}
+        return self.text.isupper() and text.isupper()
+
     def _there(self, text: str) -> list[Span | None]:
         """For each occurrence the place of one of its forms in a translation, if it is there."""
         found = self._places.get(text)
         if found is None:
             found = self._places[text] = find_targets(
-                text, self._targets, was_large=self._was_large
+                text, self._targets, is_large=self._is_large(text)
             )
         return found
 
@@ -336,8 +340,9 @@ class _Wanted:
             there = self._there(found.text)
             begun = self.chunk.begun
             n_fixed = len(begun) if found.text.startswith(begun) else 0
+            is_large = self._is_large(found.text)
             self._site = Site.of(
-                self._targets, there, self.text, found, taken, n_fixed, was_large=self._was_large
+                self._targets, there, self.text, found, taken, n_fixed, is_large=is_large
             )
         return self._site
 

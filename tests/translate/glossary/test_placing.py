@@ -15,9 +15,9 @@ from heed.translate.result import Translation
 
 def site_of(glossary: Glossary, source: str, translation: Translation) -> Site:
     occurrences = glossary.occurrences(source)
-    was_large = source.isupper()
-    there = find_targets(translation.text, occurrences, was_large=was_large)
-    return Site.of(occurrences, there, source, translation, [], was_large=was_large)
+    is_large = source.isupper() and translation.text.isupper()
+    there = find_targets(translation.text, occurrences, is_large=is_large)
+    return Site.of(occurrences, there, source, translation, [], is_large=is_large)
 
 
 def apply_glossary(glossary: Glossary, source: str, translation: Translation) -> Applied:

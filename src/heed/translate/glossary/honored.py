@@ -12,7 +12,7 @@ _JOINERS = re.compile(r"[-’'.,]")
 
 
 def find_targets(
-    text: str, occurrences: Sequence[Occurrence], *, was_large: bool = False
+    text: str, occurrences: Sequence[Occurrence], *, is_large: bool = False
 ) -> list[Span | None]:
     """For each occurrence the place of one of its forms in a translation, if it is there.
 
@@ -21,10 +21,9 @@ def find_targets(
     Args:
         text: of the translation.
         occurrences: of terms in its source.
-        was_large: the source is a line in capitals.
+        is_large: source and translation are lines in capitals.
     """
     spans = small_words(text)
-    is_large = was_large and text.isupper()
     words = [text[start:end] for start, end in spans]
     folded = [word.casefold() for word in words]
     is_free = [True] * len(words)

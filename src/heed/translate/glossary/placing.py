@@ -105,7 +105,7 @@ class Site:
         taken: Sequence[Span],
         n_fixed: int = 0,
         *,
-        was_large: bool = False,
+        is_large: bool = False,
     ) -> "Site":
         """Find the missing terms, and link the words.
 
@@ -116,10 +116,9 @@ class Site:
             translation: with its alignment.
             taken: stretches of it that must not be replaced.
             n_fixed: characters of a required beginning.
-            was_large: the source is a line in capitals.
+            is_large: source and translation are lines in capitals.
         """
         text = translation.text
-        is_large = was_large and text.isupper()
         missing = [
             one for one, span in zip(occurrences, there, strict=True) if one.targets and not span
         ]
