@@ -106,7 +106,7 @@ def test_a_pair_longer_than_can_be_counted_is_left_out(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     every = cooccurrence_rows(make_store(drawn()), 40, 0, 8, seed=1)
-    monkeypatch.setattr(cooccurrence, "MAX_MEETINGS", 300 * 28)  # 28 a pair
+    monkeypatch.setattr(cooccurrence, "MAX_COOCCURRENCES", 300 * 28)  # 28 a pair
     long = ([5, 6] * 50, [17, 18] * 50)
     for seed in range(5):  # it comes early or late
         rows = cooccurrence_rows(make_store([*drawn(), long, long]), 40, 0, 8, seed=seed)
@@ -120,7 +120,7 @@ def test_of_a_large_corpus_random_pairs_are_read(
     monkeypatch.setattr(portions, "PAIRS_AT_ONCE", 7)
     store = make_store(drawn())
     every = cooccurrence_rows(store, 40, 0, 8, seed=1)
-    monkeypatch.setattr(cooccurrence, "MAX_MEETINGS", 100 * 28)  # 28 a pair
+    monkeypatch.setattr(cooccurrence, "MAX_COOCCURRENCES", 100 * 28)  # 28 a pair
     read: list[int] = []
     monkeypatch.setattr(store, "src", lambda i, src=store.src: (read.append(i), src(i))[1])
     some = cooccurrence_rows(store, 40, 0, 8, seed=1)

@@ -64,7 +64,7 @@ def test_newton_finds_the_minimum() -> None:
     bias = frequency_bias(table, counts).requires_grad_()
     wanted = torch.from_numpy(counts / counts.sum())
     loss = -(wanted * (table @ bias).log_softmax(0)).sum()
-    (loss + guesses.STIFFNESS * bias.square().sum() / 2).backward()
+    (loss + guesses.PENALTY * bias.square().sum() / 2).backward()
     assert bias.grad is not None
     assert bias.grad.abs().max() < 1e-6
 

@@ -38,7 +38,12 @@ def reading(step: int, train_loss: float, dev_loss: float, **facts: Any) -> Meas
 
 
 def evidence(*measurements: Measurement, **facts: Any) -> Evidence:
-    defaults = {"blind_loss": 5.6, "train_likeness": 0.8, "dev_likeness": 0.8, "warmup_steps": 100}
+    defaults = {
+        "unigram_entropy": 5.6,
+        "train_likeness": 0.8,
+        "dev_likeness": 0.8,
+        "warmup_steps": 100,
+    }
     return Evidence(measurements=measurements, **{**defaults, **facts})
 
 

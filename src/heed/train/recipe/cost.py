@@ -12,6 +12,10 @@ from heed.model.plan import Weight, operations
 from heed.text.vocab import SPECIAL_IDS
 from heed.train.step.config import POLYNOMIALS
 
+EFFICIENCY = 0.5
+"""Share of the matrix-product peak that training reaches, updates included: 0.56 to 0.7 where MKL
+multiplies, 0.36 (`tiny`) to 0.55 (`base`) where oneDNN does and all the rest counts for more."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
@@ -82,11 +86,6 @@ def countable(
 def expected_epochs(model: Mapping[str, Any], facts: Facts, time_s: float) -> float:
     """Epochs that a model of these sizes trains in `time_s` on this machine."""
     return time_s * facts.gflops * 1e9 * EFFICIENCY / flops_per_epoch(model, facts)
-
-
-EFFICIENCY = 0.5
-"""Share of the matrix-product peak that training reaches, updates included: 0.56 to 0.7 where MKL
-multiplies, 0.36 (`tiny`) to 0.55 (`base`) where oneDNN does and all the rest counts for more."""
 
 
 def flops_per_epoch(model: Mapping[str, Any], facts: Facts) -> float:

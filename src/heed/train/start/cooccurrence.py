@@ -21,7 +21,7 @@ from heed.model.config import AnyConfig
 from heed.train.start.rows import own_target_rows, with_rows
 from heed.vectors.counts import information
 
-MAX_MEETINGS = 1 << 24
+MAX_COOCCURRENCES = 1 << 24
 """Most co-occurrences counted: bounds time (seconds) and memory (0.4 GB). It is the number in
 14,000 pairs of 25 pieces a side, or in 100,000 of 9."""
 
@@ -89,11 +89,11 @@ def _count(pairs: Store, n: int, shift: int, seed: int) -> tuple[Counts, Counts]
         shift: row of the first target id.
         seed: decides the sample of a large corpus.
     """
-    meetings: list[Counts] = []
-    successions: list[Counts] = []
+    cooccurrences: list[Counts] = []
+    bigrams: list[Counts] = []
     lengths = (pairs.src_lengths + pairs.tgt_lengths).astype(np.int64) - 2
     costs = lengths * (lengths - 1) // 2
-    for numbers in random_portions(costs, MAX_MEETINGS, seed=derive_seed(seed, "company")):
+    for numbers in random_portions(costs, MAX_COOCCURRENCES, seed=derive_seed(seed, "company")):
         sides = [pairs.src(number) for number in numbers], [pairs.tgt(number) for number in numbers]
         ids = [np.concatenate(side).astype(np.int64) for side in sides]
         ids[1] += shift
@@ -102,13 +102,13 @@ def _count(pairs: Store, n: int, shift: int, seed: int) -> tuple[Counts, Counts]
             (own[:-1] * n + own[1:])[owner[:-1] == owner[1:]]
             for own, owner in zip(ids, owners, strict=True)
         ]
-        met = _meetings(np.concatenate(owners) * n + np.concatenate(ids), n)
-        meetings.append(np.unique(met, return_counts=True))
-        successions.append(np.unique(np.concatenate(followed), return_counts=True))
-    return _summed(meetings), _summed(successions)
+        met = _cooccurrences(np.concatenate(owners) * n + np.concatenate(ids), n)
+        cooccurrences.append(np.unique(met, return_counts=True))
+        bigrams.append(np.unique(np.concatenate(followed), return_counts=True))
+    return _summed(cooccurrences), _summed(bigrams)
 
 
-def _meetings(occurrences: Numbers, n: int) -> Numbers:
+def _cooccurrences(occurrences: Numbers, n: int) -> Numbers:
     """Keys of two different pieces in the same pair, each once a pair.
 
     Args:

@@ -17,8 +17,8 @@ from heed.model.config import AnyConfig, ModelConfig
 from heed.model.families import plan
 from heed.train.start.rows import own_tables
 
-STIFFNESS = 1e-3
-"""Penalty on the length of the bias in the fit of frequencies: rare pieces need not be exact."""
+PENALTY = 1e-3
+"""Weight of the L2 penalty in the fit of frequencies: rare pieces need not be exact."""
 
 MOST_PAIRS = 100_000
 """Of a larger corpus, pairs at equal distances are counted."""
@@ -70,7 +70,7 @@ def frequency_bias(table: Tensor, counts: NDArray[np.int64]) -> Tensor:
     """The state b for which softmax(E b) is closest to the frequencies of pieces.
 
     As the bias of the last norm it acts as a bias of the output layer, which has none. It is the
-    minimum of cross-entropy + `STIFFNESS` |b|²/2, found by Newton's method.
+    minimum of cross-entropy + `PENALTY` |b|²/2, found by Newton's method.
 
     Args:
         table: the output layer E, `(tgt_vocab_size, d_model)`.
@@ -85,14 +85,14 @@ def frequency_bias(table: Tensor, counts: NDArray[np.int64]) -> Tensor:
 
     def loss(at: Tensor) -> float:
         nll = -(wanted * (rows @ at).log_softmax(0)).sum()
-        return float(nll + STIFFNESS * at.square().sum() / 2)
+        return float(nll + PENALTY * at.square().sum() / 2)
 
     for _ in range(ITERATIONS):
         found = (rows @ bias).softmax(0)
         mean = rows.T @ found
-        slope = mean - rows.T @ wanted + STIFFNESS * bias
-        curve = (rows * found[:, None]).T @ rows - torch.outer(mean, mean)
-        step = torch.linalg.solve(curve + STIFFNESS * torch.eye(len(bias)), slope)
+        gradient = mean - rows.T @ wanted + PENALTY * bias
+        hessian = (rows * found[:, None]).T @ rows - torch.outer(mean, mean)
+        step = torch.linalg.solve(hessian + PENALTY * torch.eye(len(bias)), gradient)
         while loss(bias - step) > loss(bias) and step.norm() > 1e-4:
             step = step / 2
         bias = bias - step

@@ -14,7 +14,7 @@ from heed.train.step.progress import Progress
 
 MAX_SKIPPED = 5
 """Updates skipped in a row, because a number was not finite, after which training goes back. A few
-spoilt pairs skip one now and then; weights that have burst skip every one."""
+corrupt pairs cause one now and then; weights that are too large cause one at every step."""
 
 MAX_MENDS = 10
 """Most rollbacks, each of which halves the rates: to a thousandth in all."""

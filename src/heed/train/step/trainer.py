@@ -66,7 +66,7 @@ class Trainer:
         clock_s: `elapsed_s` as the leader had it at the last `tick`: the same in all processes.
         write_s: seconds it took to write the weights as the best ones.
         validation_s: seconds the last validation took.
-        beyond_s: the part of them that says nothing about what follows training.
+        beyond_s: the part of them that scored pairs which the work after training does not read.
         validated_s: `clock_s` when it ended, or at this start of the run.
         began_s: `clock_s` before the first step of this start of the run.
         began_step: steps made before that.

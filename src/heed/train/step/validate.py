@@ -65,8 +65,8 @@ class Validation:
         chrf: corpus chrF of the same, 0 to 100.
         n_translated: sentences translated.
         seconds: its duration.
-        beyond_s: the part of it that was for scoring pairs beyond the first `MOST_PAIRS`, which
-            what follows training does not read.
+        beyond_s: the part of it for scoring pairs beyond the first `MOST_PAIRS`, which the work
+            after training does not read.
         samples: the same few sentences each time: source `src`, reference `ref`, translation
             `hyp`, and its sentence chrF `chrf`.
         same_share: share of the most common translation among all; None if they are few.

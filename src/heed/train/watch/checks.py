@@ -151,8 +151,8 @@ def rate_too_high(now: Evidence) -> Alarm | None:
     movement = last.movement or 0.0
     is_wild = movement > WILD * last.n_moves
     has_jumped = _is_judged(now) and last.train_loss > best + max(LOSS_JUMP, 0.1 * best)
-    is_lost = _is_judged(now) and movement > MOVED and now.blind_loss < last.train_loss
-    is_lost = is_lost and now.blind_loss < best < math.inf
+    is_lost = _is_judged(now) and movement > MOVED and now.unigram_entropy < last.train_loss
+    is_lost = is_lost and now.unigram_entropy < best < math.inf
     if not (is_wild or has_jumped or is_lost):
         return None
     if has_jumped:
@@ -162,7 +162,7 @@ def rate_too_high(now: Evidence) -> Alarm | None:
     else:
         words = (
             f"the training loss is {last.train_loss:.2f}, no better than guessing by frequency "
-            f"({now.blind_loss:.2f}), though the weights have moved far"
+            f"({now.unigram_entropy:.2f}), though the weights have moved far"
         )
     return Alarm(
         name="rate-too-high",
@@ -182,7 +182,7 @@ def rate_too_low(now: Evidence) -> Alarm | None:
         return None
     if last.n_moves < MIN_STEPS or last.movement > HARDLY_MOVED:
         return None
-    if last.train_loss < 0.9 * now.blind_loss:
+    if last.train_loss < 0.9 * now.unigram_entropy:
         return None  # fine-tuning changes weights little, and the model has learned before
     return Alarm(
         name="rate-too-low",
@@ -437,4 +437,4 @@ def _stands_still(now: Evidence) -> bool:
     if len(now.measurements) < 2 or not _is_late(now):
         return False
     before, last = now.measurements[-2:]
-    return (1 - PLATEAU) * before.train_loss < last.train_loss < now.blind_loss
+    return (1 - PLATEAU) * before.train_loss < last.train_loss < now.unigram_entropy

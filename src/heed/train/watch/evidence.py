@@ -40,14 +40,14 @@ class Evidence:
     """All evidence of a diagnosis.
 
     Attributes:
-        blind_loss: entropy of a target token, in nats: the loss of a model that knows only the
-            frequency of each token.
+        unigram_entropy: entropy of a target token, in nats: the loss of a model that predicts every
+            token by its frequency alone.
         train_likeness: correlation of the lengths of source and target over the training pairs,
             0 if they are unrelated; None if lengths do not vary.
         dev_likeness: the same over the dev pairs.
         n_dev: dev pairs.
         n_dev_in_train: training pairs that shared a sentence with the dev set and were left out.
-        has_parent: the run began with a model's weights, which may know its training pairs.
+        has_parent: the run began with a model's weights, perhaps trained on the same pairs.
         revives_features: `training.revive_features` is on.
         warmup_steps: steps over which the learning rate rises.
         n_skipped: updates skipped because a number was not finite.
@@ -56,7 +56,7 @@ class Evidence:
         said: names of the alarms that were raised before.
     """
 
-    blind_loss: float
+    unigram_entropy: float
     train_likeness: float | None = None
     dev_likeness: float | None = None
     n_dev: int = 0

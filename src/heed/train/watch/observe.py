@@ -110,7 +110,7 @@ class Observer:
         self.pairs = observed.probed
         self.epoch_tokens = int(observed.train.tgt_lengths.sum())
         self.evidence = Evidence(
-            blind_loss=_entropy(observed.train, trainer.special_ids["eos_id"]),
+            unigram_entropy=_entropy(observed.train, trainer.special_ids["eos_id"]),
             train_likeness=_train_likeness(observed.train, has_tags=observed.has_tags),
             dev_likeness=observed.dev_likeness,
             n_dev=observed.n_dev,
@@ -232,9 +232,9 @@ class Observer:
 
     def _note_validation(self, event: Event) -> None:
         watch = dict(event["watch"])
-        asked, loss = watch.pop("probe") or {}, event["loss"]
+        numbers, loss = watch.pop("probe") or {}, event["loss"]
         # A probe that is not finite counts as none; the rollback is done elsewhere.
-        is_answered = asked and all(asked[key] is not None for key in asked if key not in OPTIONAL)
+        is_finite = all(numbers[key] is not None for key in numbers if key not in OPTIONAL)
         train_loss = watch.pop("train_loss")
         measurement = Measurement(
             step=event["step"],
@@ -242,7 +242,7 @@ class Observer:
             train_loss=math.inf if train_loss is None else train_loss,
             is_best=event["is_best"],
             same_share=event.get("same_share"),
-            probe=Probe(**asked) if is_answered else None,
+            probe=Probe(**numbers) if numbers and is_finite else None,
             **watch,
         )
         self._change(measurements=(*self.evidence.measurements, measurement))

@@ -1,6 +1,6 @@
 """Query a model in training with a few dozen sentences, for signs of faults.
 
-Each number answers one question, such as "does it matter which source is read?". They are not
+Each number measures one thing, such as the effect of the source on the predictions. They are not
 scores; `checks.py` interprets them.
 """
 
@@ -128,28 +128,28 @@ def probe(model: TorchNetwork, pairs: ProbePairs, special_ids: Mapping[str, int]
         special_ids: `eos_id` and `bos_id` are used.
     """
     started_at = time.monotonic()
-    ask = _Asker(model.eval(), special_ids["eos_id"], special_ids["bos_id"])
+    passes = _ForcedPasses(model.eval(), special_ids["eos_id"], special_ids["bos_id"])
     with _firing(model) as n_dead:
-        train, echo = ask.log_probs(pairs.train)
+        train, echo = passes.log_probs(pairs.train)
         dead_share = n_dead()
-    train_other, _ = ask.log_probs(_with_other_sources(pairs.train, pairs.dev, pairs.has_tags))
-    dev, dev_echo = ask.log_probs(pairs.dev)
-    dev_other, _ = ask.log_probs(_with_other_sources(pairs.dev, pairs.train, pairs.has_tags))
+    train_other, _ = passes.log_probs(_with_other_sources(pairs.train, pairs.dev, pairs.has_tags))
+    dev, dev_echo = passes.log_probs(pairs.dev)
+    dev_other, _ = passes.log_probs(_with_other_sources(pairs.dev, pairs.train, pairs.has_tags))
     return Probe(
         train_loss=-_mean(train),
         dev_loss=-_mean(dev),
         train_gain=_mean(train) - _mean(train_other),
         dev_gain=_mean(dev) - _mean(dev_other),
         source_effect=_mean([(a - b).abs() for a, b in zip(train, train_other, strict=True)]),
-        leak=ask.leak(pairs.dev),
+        leak=passes.leak(pairs.dev),
         echo=min(echo, dev_echo),
         dead_share=dead_share,
-        evenness=ask.evenness(pairs.train),
+        evenness=passes.evenness(pairs.train),
         seconds=time.monotonic() - started_at,
     )
 
 
-class _Asker:
+class _ForcedPasses:
     """Forced passes over id pairs, a few rows at a time."""
 
     def __init__(self, model: TorchNetwork, eos_id: int, bos_id: int) -> None:
