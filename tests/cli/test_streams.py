@@ -52,7 +52,7 @@ def test_one_carriage_return_is_dropped_and_no_more() -> None:
 
 
 def test_the_line_ends_of_old_macs_are_refused() -> None:
-    with pytest.raises(DataError, match=r"Convert it: tr '\\r' '\\n' < x\.txt$"):
+    with pytest.raises(DataError, match=r"Convert it: tr '\\r' '\\n' < x\.txt > x\.lf\.txt$"):
         lines_of(b"a\rb\rc\r")
     with pytest.raises(DataError, match=r"^standard input must .* tr '\\r' '\\n'$"):
         list(decode_lines(io.BytesIO(b"a\rb\rc"), shown_name("-")))

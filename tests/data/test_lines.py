@@ -195,15 +195,32 @@ def test_utf16_and_utf32_are_refused_with_the_command_that_converts_them(
         list(read_lines(path))
     assert str(error.value) == (
         f"{path} must be UTF-8, but its first bytes are {advised.upper()}. "
-        f"Convert the file: iconv -f {advised} -t utf-8 {path}"
+        f"Convert the file: iconv -f {advised} -t utf-8 < {path} > {path}.utf-8"
     )
 
 
-def test_the_command_that_converts_a_compressed_file_unpacks_it(tmp_path: Path) -> None:
-    path = tmp_path / "text.gz"
-    path.write_bytes(gzip.compress("Hello".encode("utf-16")))
-    with pytest.raises(DataError, match=r": gzip -dc .*text\.gz \| iconv -f utf-16 -t utf-8$"):
+@pytest.mark.parametrize(
+    ("content", "named", "copy"),
+    [
+        ("Grüße\nan die\nWelt\n".encode("utf-16"), "text.de", "text.utf-8.de"),
+        ("Grüße\nan die\nWelt\n".encode("utf-16"), "text.de.gz", "text.utf-8.de"),
+        ("Grüße\ran die\rWelt\r".encode(), "text.de", "text.lf.de"),
+        ("Grüße\ran die\rWelt\r".encode(), "text.de.gz", "text.lf.de"),
+    ],
+)
+def test_the_command_of_a_message_writes_a_copy_that_is_read(
+    tmp_path: Path, content: bytes, named: str, copy: str
+) -> None:
+    """The copy is text, also of a compressed file, and its name tells the same language."""
+    path = tmp_path / named
+    path.write_bytes(gzip.compress(content) if named.endswith(".gz") else content)
+    with pytest.raises(DataError) as error:
         list(read_lines(path))
+    command = re.split("Convert (?:it|the file): ", str(error.value))[1]
+    if shutil.which("iconv") is None:
+        pytest.skip("iconv is not installed")
+    subprocess.run(["bash", "-c", command], check=True)
+    assert list(read_lines(tmp_path / copy)) == ["Grüße", "an die", "Welt"]
 
 
 def test_a_packed_file_is_named_as_one(tmp_path: Path) -> None:
@@ -457,8 +474,8 @@ def test_a_command_in_a_message_has_unusual_names_in_quotes(tmp_path: Path) -> N
     """Without them a shell would read two files, or wait for the other quote."""
     odd = tmp_path / "Anna's text.en"
     for path, content, command in (
-        (odd, "Zwölf".encode("utf-16"), ["iconv", "-f", "utf-16", "-t", "utf-8", str(odd)]),
-        (odd, b"a\xff\n", ["iconv", "-f", "ENCODING", "-t", "utf-8", str(odd)]),
+        (odd, "Zwölf".encode("utf-16"), ["iconv", "-f", "utf-16", "-t", "utf-8", "<", str(odd)]),
+        (odd, b"a\xff\n", ["iconv", "-f", "ENCODING", "-t", "utf-8", "<", str(odd)]),
         (odd, b"a\r" * 20, ["tr", "\\r", "\\n", "<", str(odd)]),
         (odd.with_suffix(".gz"), b"a\n" * 20, ["mv", str(odd.with_suffix(".gz"))]),
     ):

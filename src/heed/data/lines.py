@@ -309,8 +309,8 @@ def _decoded(block: bytes, path: str | Path, n_before: int, *, is_ascii: bool) -
         number = n_before + block.count(b"\n", 0, error.start) + 1
         byte = error.start - block.rfind(b"\n", 0, error.start)
         remedy = (
-            f"Convert the file: {_conversion('ENCODING', path)}, where ENCODING is what it was "
-            "saved in, such as cp1252, gb18030 or shift_jis."
+            f"Convert the file: {_to_utf8('ENCODING', path)}, where ENCODING is what it was saved "
+            "in, such as cp1252, gb18030 or shift_jis."
         )
         if not (is_ascii and block[: error.start].isascii()):
             others = _piped("grep -naxv '.*'", path)
@@ -345,8 +345,7 @@ def require_single_bytes(head: bytes, path: str | Path) -> None:
     if encoding:
         raise DataError(
             f"{shown_name(path)} must be UTF-8, but its first bytes are {encoding.upper()}. "
-            "Convert the file: "
-            f"{_conversion(encoding, path)}"
+            f"Convert the file: {_to_utf8(encoding, path)}"
         )
 
 
@@ -358,10 +357,10 @@ def require_line_feeds(head: bytes, path: str | Path) -> None:
     """
     if b"\n" in head or head.rstrip(b"\r").count(b"\r") < _FEWEST_RETURNS:
         return
-    source = "" if str(path) == STDIN else f" < {in_shell(path)}"
+    command = _conversion(r"tr '\r' '\n'", path, mark="lf")
     raise DataError(
         f"{shown_name(path)} must have line feeds at the ends of its lines, but has carriage "
-        f"returns, as on old Macs. Convert it: tr '\\r' '\\n'{source}"
+        f"returns, as on old Macs. Convert it: {command}"
     )
 
 
@@ -397,15 +396,25 @@ def _wide_encoding(head: bytes) -> str:
     return ""
 
 
-def _conversion(encoding: str, path: str | Path) -> str:
-    """The command that converts a file from an encoding."""
-    return _piped(f"iconv -f {encoding} -t utf-8", path)
+def _to_utf8(encoding: str, path: str | Path) -> str:
+    """The command that writes a copy of a file in UTF-8."""
+    return _conversion(f"iconv -f {encoding} -t utf-8", path, mark="utf-8")
 
 
-def _piped(command: str, path: str | Path) -> str:
+def _conversion(command: str, path: str | Path, *, mark: str) -> str:
+    """A command that writes a converted copy of a file: `command < train.en > train.MARK.en`."""
+    if str(path) == STDIN:
+        return command
+    place = Path(path)
+    plain = place.with_suffix("") if place.suffix.lower() in _UNPACK else place
+    copy = plain.with_name(f"{plain.stem}.{mark}{plain.suffix}")
+    return f"{_piped(command, path, reads='< ')} > {in_shell(copy)}"
+
+
+def _piped(command: str, path: str | Path, *, reads: str = "") -> str:
     """A command that reads a file, which is unpacked first if necessary."""
     unpack = _UNPACK.get(Path(path).suffix.lower())
     if str(path) == STDIN:
         return command
     name = in_shell(path)
-    return f"{unpack} {name} | {command}" if unpack else f"{command} {name}"
+    return f"{unpack} {name} | {command}" if unpack else f"{command} {reads}{name}"
