@@ -177,7 +177,9 @@ def test_the_tree_of_a_search_is_drawn(folder: str, call: Call) -> None:
     code, out, error = call("inspect", "-m", folder, TEXT, "--tree", "--beam-size", "2")
     assert (code, error) == (0, "")
     record = record_search(heed.load(folder), TEXT, beam_size=2).record
-    assert out.splitlines() == tree_lines(record, is_colored=False)
+    assert out.splitlines() == tree_lines(record, is_colored=False, root="<s>")
+    _, out, _ = call("inspect", "-m", folder, TEXT, "--attention", "decoder")
+    assert out.split()[0] == "<s>", "a map names the first token as the tree does"
     code, _, error = call("inspect", "-q", "-m", folder, TEXT, "Ein Hund.", "--tree")
     assert code == 2
     assert "--tree needs a search: leave out TRANSLATION." in error
@@ -245,6 +247,8 @@ def test_one_attention_to_both_sides_is_drawn_without_rows_of_padding(
         ((TEXT, "--tensor", "nothing"), "This model has no tensor nothing"),
         ((TEXT, "--steps", "-m", "other"), "Text output takes one model only."),
         ((TEXT, "--steps", "--target-lang", "fr"), "fr"),
+        (("", "--probabilities"), "TEXT must be a sentence, but is blank."),
+        ((" ", "--attention"), "TEXT must be a sentence, but is blank."),
     ],
 )
 def test_what_cannot_be_shown_is_said_in_words(
@@ -425,3 +429,13 @@ def test_the_trace_of_a_model_of_any_task_is_written(
     assert any(name.endswith(shown) for name in trace)
     sums = np.exp(trace["log_probs"]).sum(axis=-1)
     np.testing.assert_allclose(sums, 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("view", [("--tree",), ("--sample", "0.9")])
+def test_a_view_of_a_search_needs_a_translator(
+    view: tuple[str, ...], call: Call, config_of: Callable[..., Any], tmp_path: Path
+) -> None:
+    made = random_bundle.bundle(train_vocab(SENTENCES * 5, size=300), config_of, family="decoder")
+    save_bundle(tmp_path / "lm", replace(made, task="lm"))
+    code, _, err = call("inspect", "-m", str(tmp_path / "lm"), "A man", *view)
+    assert (code, f"{view[0]} needs a translator: " in err) == (2, True)

@@ -13,6 +13,7 @@ from heed.cli.terminal import echo, visible
 from heed.disk.files import require_writable_file
 from heed.errors import UsageError
 from heed.explain.render import ansi256, bar, digits, truecolor
+from heed.translate.load import OTHER_TASKS
 
 if TYPE_CHECKING:
     from heed.text.vocab import Vocab
@@ -126,6 +127,8 @@ def show(
             raise UsageError(f"{flag} needs a search: leave out TRANSLATION.")
         if len(lines_in(text)) > 1:
             raise UsageError(f"{flag} works on one sentence: give a TEXT of one line.")
+        if (task := task_of(folder)) != "translate":
+            raise UsageError(f"{flag} needs a translator: {folder} {OTHER_TASKS[task]}")
         show_search(folder, text, shown)
     if not shown.needs_trace:
         return
@@ -136,7 +139,8 @@ def show(
     sentences = trace.sentences if isinstance(trace, BatchTrace) else [trace]
     for number, sentence in enumerate(sentences):
         if translation is None and sentence.translation:
-            session.say(f"heed: {sentence.translation}")
+            shown_text = sentence.translation.replace("\n", "\\n")  # a language model writes lines
+            session.say(f"heed: {shown_text}")
             for line in memory_lines(sentence.match):
                 session.say(f"heed: {line}")
         if len(sentences) > 1 and (shown.probabilities or shown.attention):
@@ -187,6 +191,8 @@ def traced(
         search = shown.search(translator)
         options = {"target_lang": shown.target_lang, "steps": shown.every_step, **search}
         lines = lines_in(text)
+        if not lines:
+            raise UsageError("TEXT must be a sentence, but is blank.")
         if len(lines) > 1:
             given = None if translation is None else lines_in(translation)
             return translator.trace(lines, given, **options), translator.tgt_vocab
@@ -232,7 +238,8 @@ def _show_tree(folder: Path, text: str, shown: Shown) -> None:
     palette = terminal_palette()
     marks = ASCII if palette is digits else DRAWN
     is_colored = palette in (truecolor, ansi256)
-    for line in tree_lines(found.record, is_colored=is_colored, marks=marks):
+    [root] = translator.tgt_vocab.pieces([translator.tgt_vocab.bos_id])
+    for line in tree_lines(found.record, is_colored=is_colored, marks=marks, root=root):
         echo(line, is_drawing=True)
 
 

@@ -3,6 +3,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from heed.explain.decoding import observe
 from heed.explain.decoding.recorded import record_search
 from heed.explain.decoding.strategies import (
     allowed_per_step,
@@ -65,7 +66,12 @@ def test_the_k_of_top_p_changes_from_step_to_step(written: Make) -> None:
     assert sizes == [[1, 4, 1]]
 
 
-def test_a_sample_is_written_with_its_distributions_before_and_after(written: Make) -> None:
+@pytest.mark.parametrize("n_likeliest", [0, 20])
+def test_a_sample_is_written_with_its_distributions_before_and_after(
+    written: Make, monkeypatch: pytest.MonkeyPatch, n_likeliest: int
+) -> None:
+    """Also where the drawn token is not among the most probable ones, which a record lists."""
+    monkeypatch.setattr(observe, "N_LIKELIEST", n_likeliest)
     table = {"": {"I": 0.9, "A": 0.1}, "I": {"man": 0.4, "dog": 0.4, "sing": 0.2}}
     found = record_search(written(table), TEXT, sample=True, top_k=2, top_p=0.7, seed=1)
     head, first, second, last = (line.split() for line in sample_lines(found.record))

@@ -259,6 +259,7 @@ class Recorder:
         pieces = written_pieces(self._vocab, ids, self._line)
         return Draw(
             uniform=uniform,
+            probability=staged[-1].probabilities[line, int(step.ids[0, 0])].item(),
             n_allowed=int(step.n_allowed[0]),
             stages=[
                 StageSummary(

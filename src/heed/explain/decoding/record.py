@@ -130,12 +130,14 @@ class Draw:
 
     Attributes:
         uniform: the random number, from 0 to below 1.
+        probability: of the drawn token, after all filters.
         n_allowed: number of tokens that could be drawn: the k of this step.
         stages: the filters, from the model's distribution to the one that is sampled from.
         likeliest: the model's most probable tokens, best first.
     """
 
     uniform: float
+    probability: float
     n_allowed: int
     stages: list[StageSummary]
     likeliest: list[Likely]

@@ -151,17 +151,15 @@ def sample_lines(record: SearchRecord) -> list[str]:
         assert step.draw is not None
         [drawn] = [each for each in step.candidates if each.fate != "pruned"]
         first, last = step.draw.stages[0], step.draw.stages[-1]
-        # The drawn token may not be among the most probable ones, the only ones with numbers.
-        chances = [each.probabilities for each in step.draw.likeliest if each.id == drawn.id]
-        after = f"{chances[0][-1]:.4f}" if chances else ""
         filters = ", ".join(
             f"{each.name} {each.value:g} leaves {each.n_allowed:,}"
-            for before, each in pairwise(step.draw.stages)
-            if each.value is not None and each.n_allowed < before.n_allowed
+            for stage, each in pairwise(step.draw.stages)
+            if each.value is not None and each.n_allowed < stage.n_allowed
         )
         bits = f"{first.entropy:.2f} -> {last.entropy:.2f}"
-        chance = f"{math.exp(drawn.log_prob):.4f}"
-        rows.append((drawn.piece, f"{last.n_allowed:,}", chance, after, bits, filters))
+        before, after = math.exp(drawn.log_prob), step.draw.probability
+        chances = (f"{before:.4f}", f"{after:.4f}")
+        rows.append((drawn.piece, f"{last.n_allowed:,}", *chances, bits, filters))
     heads = ("drawn", "of", "p", "filtered", "bits", "filters")
     table = [heads, *rows]
     widths = [max(width_of(row[column]) for row in table) for column in range(len(heads))]
