@@ -17,27 +17,33 @@ _SAME = (
 
 
 def name_of(code: str) -> str:
-    """The English name of a language; its code if no name is known."""
-    return NAMES.get(code, code)
+    """The English name of a language, also `English (GB)`; its code if no name is known."""
+    base, _, region = code.partition("-")
+    regional = f"{NAMES[base]} ({region})" if region and base in NAMES else code
+    return NAMES.get(code, regional)
 
 
 def resolve(code: str, served: Collection[str]) -> str | None:
     """The served code for a request's code, or None.
 
-    Case does not matter, and `-` equals `_`. If no code is equal, another code of the same language
-    is taken, then the language without its region (`EN-GB`: `en`), then one with a region (`pt`:
-    `pt-BR`) if only one such code is served.
+    Case does not matter, and `-` equals `_`. If no code is equal, shorter ones are looked up
+    (`zh-Hant-TW`: `zh-Hant`), then other codes of the same language (`zt`), then the language
+    without script and region (`EN-GB`: `en`), then one with them (`pt`: `pt-BR`) if only one such
+    code is served.
 
     Args:
         code: code in a request, such as `EN-GB` or `zh`.
         served: the served codes.
+
+    Source: RFC 4647, section 3.4, for shorter codes.
     """
     if code in served:
         return code
     by_key = {_key(each): each for each in served}
     wanted = _key(code)
-    same = (wanted, *_same(wanted))
-    for key in (*same, *map(base_of, same)):
+    shorter = _shorter(wanted)
+    same = next(filter(None, map(_same, shorter)), ())
+    for key in (wanted, *shorter[1:-1], *same, shorter[-1], *map(base_of, same)):
         if key in by_key:
             return by_key[key]
     regional = [each for key, each in by_key.items() if base_of(key) == wanted]
@@ -46,6 +52,12 @@ def resolve(code: str, served: Collection[str]) -> str | None:
 
 def _key(code: str) -> str:
     return code.strip().replace("_", "-").lower()
+
+
+def _shorter(key: str) -> list[str]:
+    """A code without its last parts, longest first: `zh-hant-tw`, `zh-hant`, `zh`."""
+    parts = key.split("-")
+    return ["-".join(parts[:n]) for n in range(len(parts), 0, -1)]
 
 
 def base_of(code: str) -> str:
