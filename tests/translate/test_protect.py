@@ -300,11 +300,12 @@ def restored(
     rules = Rules.default()
     spans = with_things(find_spans(line, rules), places, "name")
     source = make_source(line, spans, rules, None, lang=lang)
-    marks = [
-        (written.index(span.text), written.index(span.text) + len(span.text), index)
-        for index, span in enumerate(source.spans)
-        if span.text in written
-    ]
+    marks = []
+    ends: dict[str, int] = {}  # of the last span with this text
+    for index, span in enumerate(source.spans):
+        if (start := written.find(span.text, ends.get(span.text, 0))) >= 0:
+            ends[span.text] = start + len(span.text)
+            marks.append((start, ends[span.text], index))
     tokens = [f"▁{word}" for word in written.split()] if reads else [written]
     words = [f"▁{word}" for word in source.read.split()] if reads else [source.read]
     alignment = np.eye(len(words))[list(reads)].tolist() if reads else None
@@ -326,6 +327,21 @@ def restored(
 def test_a_span_after_a_mark_is_spaced_as_in_the_source(
     line: str, written: str, expected: str
 ) -> None:
+    assert restored(line, written) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "written", "expected"),
+    [
+        ("a **red** shirt", "ein ** rotes ** Hemd", "ein **rotes** Hemd"),
+        ("a **red** shirt", "ein** rotes **Hemd, so", "ein **rotes** Hemd, so"),
+        ("a **_red_** shirt.", "ein ** _ rotes _ ** .", "ein **_rotes_** ."),
+        ("*The* dog", "*Der *Hund", "*Der* Hund"),
+        ("The ~~red~~ dog", "Der ~~rot~~e Hund", "Der ~~rot~~ e Hund"),
+        ("The <b>red</b> [dog](a)", "Der<b> rote</b> [ Hund](a)", "Der<b> rote</b> [ Hund](a)"),
+    ],
+)
+def test_no_blank_is_inside_the_marks_of_emphasis(line: str, written: str, expected: str) -> None:
     assert restored(line, written) == expected
 
 

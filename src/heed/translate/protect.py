@@ -310,8 +310,8 @@ def _part(tape: Tape, text: str, places: list[tuple[int, int]], source: Source) 
     for number, (atom, place) in enumerate(zip(tape.atoms, places, strict=True)):
         if atom.span is None or place in found or _is_free(tape, number, source):
             continue
-        for side in (number, number + 1):
-            if 0 < side < len(tape.atoms) and not tape.atoms[side].is_spaced:
+        for side in tape.outer_sides(number):
+            if not tape.atoms[side].is_spaced:
                 tape.atoms[side].is_spaced = has_changed = True
     return has_changed
 

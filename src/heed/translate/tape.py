@@ -119,7 +119,10 @@ class Tape:
         return True
 
     def space_spans(self) -> None:
-        """Put a blank between a closing mark and a span if the span had a blank in the source."""
+        """Put a blank between a closing mark and a span if the span had a blank in the source.
+
+        A blank inside the marks of emphasis goes outside: `** a**` is not emphasis in Markdown.
+        """
         for number, atom in enumerate(self.atoms[1:], start=1):
             if atom.span is None or atom.is_spaced or atom.is_fixed:
                 continue
@@ -128,6 +131,30 @@ class Tape:
                 continue
             word = self.atoms[number - 2].text if number > 1 else before.text
             atom.is_spaced = span.before in ("", " ") and not is_written_solid(word[-1])
+        for number, atom in enumerate(self.atoms):
+            kind = self._emphasis(atom)
+            inner = number + 1 if kind == "open" else number
+            if not kind or inner == len(self.atoms) or self.atoms[inner].is_fixed:
+                continue
+            if not self.atoms[inner].is_spaced:
+                continue
+            self.atoms[inner].is_spaced = False
+            for outer in self.outer_sides(number):
+                beside = self.atoms[outer - 1].text[-1] + self.atoms[outer].text[0]
+                self.atoms[outer].is_spaced |= beside[kind == "close"].isalnum()
+
+    def outer_sides(self, number: int) -> list[int]:
+        """The atoms before which a blank may part the span at this number from its neighbors."""
+        kind = self._emphasis(self.atoms[number])
+        sides = {"open": [number], "close": [number + 1]}.get(kind, [number, number + 1])
+        return [side for side in sides if 0 < side < len(self.atoms)]
+
+    def _emphasis(self, atom: Atom) -> str:
+        """The kind of a span that is a mark of emphasis in Markdown, else ""."""
+        if atom.span is None or self.spans[atom.span].rule != "markdown":
+            return ""
+        span = self.spans[atom.span]
+        return "" if span.partner is None or span.text.strip("*_~") else span.kind
 
     def close_fixed(self) -> None:
         """Close the pairs that the caller's prefix opens, before the first span outside of them."""
