@@ -148,13 +148,15 @@ def test_heads_are_chosen_and_read_from_then_on(
     code, out, _ = call("choose-heads", "-m", str(folder), *files, *gold, "--dry-run")
     assert code == 0
     assert out.startswith("2 pairs; AER against alignments made by hand:\n")
-    assert "best" in out and "read so far" in out and "Stored" not in out
+    assert "  best\n" in out and "  used so far\n" in out and "Stored" not in out
     assert not (folder / "alignment.json").exists()
     code, out, _ = call("choose-heads", "-m", str(folder), *files, "--json")
     assert code == 0
     best = json.loads(out)["best"]
     stored = json.loads((folder / "alignment.json").read_text())
     assert stored == {"format": "heed alignment heads 1", **best}
+    _, out, _ = call("choose-heads", "-m", str(folder), *files, "--dry-run")
+    assert out.splitlines()[1].endswith("  best, used so far"), "the stored ones are the best"
 
 
 def test_heads_need_pairs(call: Callable[..., Any], model: str, tmp_path: Path) -> None:

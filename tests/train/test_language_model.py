@@ -301,6 +301,8 @@ def test_the_commands(trained: Path, call: Call, text: Path) -> None:
     assert "in windows of 64" in out
     code, out, _ = call("evaluate", "-m", run, "--text", str(text), "--json")
     assert json.loads(out)["bits_per_character"] < 0.5
+    code, _, err = call("evaluate", "-m", run, "--text", "/dev/null")
+    assert (code, err) == (1, "heed: /dev/null must hold text to score, but is empty.\n")
     code, _, err = call("evaluate", "-m", run, "--text", str(text), "--dtype", "float16")
     assert code == 1
     assert "float16 needs a GPU" in err

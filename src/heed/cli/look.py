@@ -197,9 +197,10 @@ def choose_heads(
         return
     echo(f"{choice.n_pairs} pairs; AER against {choice.best.measure}:")
     for heads in dict.fromkeys([*choice.tried[:SHOWN], choice.before]):
-        mark = {choice.tried[0]: "  best", choice.before: "  read so far"}.get(heads, "")
+        marked = (("best", choice.tried[0]), ("used so far", choice.before))
+        marks = ", ".join(mark for mark, one in marked if one == heads)
         rate = "       " if heads.error_rate is None else f"{heads.error_rate:7.4f}"
-        echo(f"{rate}  {heads}{mark}")
+        echo(f"{rate}  {heads}  {marks}".rstrip())
     layer = choice.best.documents_layer
     which = "the last layer" if layer < 0 else f"layer {layer}"
     echo(f"Tags and terms are placed by the mean of {which}.")

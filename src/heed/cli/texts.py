@@ -19,7 +19,7 @@ from heed.cli.models import (
 )
 from heed.cli.score import require_one_stdin
 from heed.cli.terminal import echo
-from heed.data.lines import STDIN, read_lines
+from heed.data.lines import STDIN, read_lines, shown_name
 from heed.errors import DataError, UsageError
 
 GENERATE_EXAMPLES = """
@@ -252,11 +252,14 @@ def show_text_score(opening: Opening, path: str, *, as_json: bool) -> None:
 
     Raises:
         UsageError: no model is given.
+        DataError: the file is empty.
     """
     arguments = opening.arguments()
     from heed.translate.language_model import load_language_model
 
     text = "".join(f"{line}\n" for line in read_lines(path))
+    if not text:
+        raise DataError(f"{shown_name(path)} must hold text to score, but is empty.")
     model = load_language_model(**arguments)
     found = model.score(text)
     if as_json:
@@ -292,7 +295,7 @@ def show_label_scores(
 
     rows = list(read_labeled(path))
     if not rows:
-        raise DataError(f"{path} must hold labeled texts, but is empty.")
+        raise DataError(f"{shown_name(path)} must hold labeled texts, but is empty.")
     right = [label for label, _ in rows]
     model = load_classifier(**arguments)
     _require_known(session, path, right, model.labels)
