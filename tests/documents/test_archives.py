@@ -117,6 +117,22 @@ def test_spans_of_opendocument_stand_among_words_and_line_breaks_part_them() -> 
     assert [segment.text for segment in document.segments] == ["a b c", "d", "e"]
 
 
+def test_blanks_of_opendocument_are_blanks_for_the_model() -> None:
+    """Word writes each blank at the end of a run so; the words beside it were read as one."""
+    body = (
+        '<text:p><text:s text:c="2"/>a <text:span>red<text:s/></text:span><text:span>dog'
+        "</text:span><text:s/>barks.<text:s/></text:p><text:p><text:s/></text:p>"
+    )
+    text = f"<office:document-content>{body}</office:document-content>"
+    document = open_archive("a.odt", archive({"content.xml": text}), "odt")
+    assert [segment.text for segment in document.segments] == ["a red dog barks."]
+    same = contents(document.join(unchanged(document.segments)))["content.xml"].decode()
+    assert same == text
+    done = contents(document.join(shouted(document.segments)))["content.xml"].decode()
+    assert '<text:p><text:s text:c="2"/>A <text:span>RED </text:span><text:span>DOG' in done
+    assert "</text:span> BARKS.<text:s/></text:p><text:p><text:s/></text:p>" in done
+
+
 def test_marks_of_tracked_changes_in_opendocument_do_not_part_sentences() -> None:
     """Most of these marks stand alone here, from which `outline_detection` infers blocks."""
     names = ("change", "change-start", "change-end")

@@ -66,6 +66,8 @@ _ODF_JOINING = [
     "office:annotation-end",
 ]
 
+_ODF_BLANKS = ["text:s"]
+
 
 def _split_odf(text: str) -> Content:
     return parse_markup(
@@ -74,6 +76,7 @@ def _split_odf(text: str) -> Content:
         ignore_tags=_ODF_IGNORED,
         splitting_tags=_ODF_SPLITTING,
         non_splitting_tags=_ODF_JOINING,
+        blank_tags=_ODF_BLANKS,
     )
 
 

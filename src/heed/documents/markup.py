@@ -52,12 +52,13 @@ def parse_markup(
     ignore_tags: Collection[str] = (),
     splitting_tags: Collection[str] = (),
     non_splitting_tags: Collection[str] = (),
+    blank_tags: Collection[str] = (),
     outline_detection: bool = True,
     split_sentences: str = "nonewlines",
 ) -> Markup:
     """Split a page or a fragment into segments; joining them unchanged restores the text.
 
-    The arguments are those of DeepL's API.
+    The arguments are those of DeepL's API, except for `blank_tags`.
 
     Args:
         text: HTML, however malformed, or XML.
@@ -65,6 +66,7 @@ def parse_markup(
         ignore_tags: names of elements that are kept unchanged.
         splitting_tags: names of elements that separate texts.
         non_splitting_tags: names of elements that do not.
+        blank_tags: names of empty elements that stand for white space.
         outline_detection: for XML, detect which elements separate texts.
         split_sentences: one of `heed.documents.passages.MODES`. Line breaks have no meaning in
             markup, unless this is `1`.
@@ -85,6 +87,7 @@ def parse_markup(
         ignored=names(ignore_tags, is_xml=is_xml),
         splitting=names(splitting_tags, is_xml=is_xml),
         joining=names(non_splitting_tags, is_xml=is_xml),
+        blanks=names(blank_tags, is_xml=is_xml),
         has_outline=outline_detection,
     )
     segments, parts = flow(

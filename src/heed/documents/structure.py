@@ -56,6 +56,7 @@ class Rules:
         ignored: elements that are kept unchanged.
         splitting: elements that separate texts.
         joining: elements that never do.
+        blanks: empty elements that stand for white space.
         has_outline: for XML, detect the elements that separate texts: those that mostly stand next
             to other elements, not next to text.
     """
@@ -64,6 +65,7 @@ class Rules:
     ignored: frozenset[str] = frozenset()
     splitting: frozenset[str] = frozenset()
     joining: frozenset[str] = frozenset()
+    blanks: frozenset[str] = frozenset()
     has_outline: bool = False
 
 
@@ -88,6 +90,7 @@ def structure(source: str, tokens: list[Token], rules: Rules) -> Structure:
     Raises:
         DataError: the tags of XML do not match.
     """
+    tokens = [_with_blank(token, rules.blanks) for token in tokens]
     kept = _with_kept(source, tokens, matched(source, tokens, is_xml=rules.is_xml), rules)
     found = Structure(kept, matched(source, kept, is_xml=rules.is_xml))
     outline = _outline(found) if rules.is_xml and rules.has_outline else frozenset()
@@ -101,6 +104,12 @@ def structure(source: str, tokens: list[Token], rules: Rules) -> Structure:
     found.apart |= _paragraph_breaks(kept)
     _break_pairs(found)
     return found
+
+
+def _with_blank(token: Token, blanks: frozenset[str]) -> Token:
+    """A text instead of an element that stands for white space."""
+    is_blank = token.kind == "empty" and token.name in blanks
+    return replace(token, kind="text", name="", text=" ") if is_blank else token
 
 
 def matched(source: str, tokens: list[Token], *, is_xml: bool) -> dict[int, int]:
