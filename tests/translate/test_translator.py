@@ -677,6 +677,10 @@ TWO, NO_AXIS = np.array([1, 2]), np.array("a")
             "buffer_chars must be a whole number from 1, but is 0.",
         ),
         (
+            lambda t: list(t.translate_stream(["a"], processes=0)),
+            "processes must be a whole number from 1, but is 0.",
+        ),
+        (
             lambda t: list(t.translate_stream(["a"], has_paused=5)),
             "has_paused must be a function, but is 5.",
         ),

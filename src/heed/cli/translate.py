@@ -29,6 +29,7 @@ from heed.cli.streams import LineWriter, decode_lines, open_input, open_output
 from heed.cli.traced import token_bars
 from heed.data.lines import STDIN, shown_name
 from heed.errors import UsageError
+from heed.machine.threads import choose_threads
 from heed.translate.result import Translation
 
 if TYPE_CHECKING:
@@ -257,8 +258,7 @@ def translate(
     passed_on: deque[dict[str, Any]] = deque()
     with ExitStack() as stack:
         # In an interactive session, an invalid byte is no error.
-        is_strict = source.encoding_errors == "strict" and not is_interactive
-        on_invalid = None if is_strict else replaced.add
+        on_invalid = replaced.add if is_interactive or source.encoding_errors != "strict" else None
         texts, has_paused = _input_lines(stack, text, source.input_path, on_invalid=on_invalid)
         name = "TEXT" if text else shown_name(source.input_path)
         lines = json_lines(texts, name, passed_on) if source.json_input else texts
@@ -279,6 +279,7 @@ def translate(
             glossary=glossary,
             buffer_lines=1 if is_interactive else batching.buffer_size,
             has_paused=has_paused,
+            processes=choose_threads(),
             target_lang=target_lang,
             alignment=output.alignment is not None,
             alternatives=output.alternatives,

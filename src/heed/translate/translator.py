@@ -36,6 +36,7 @@ from heed.translate.lines import (
     with_prefixes,
 )
 from heed.translate.load import Traceable
+from heed.translate.processes import Processes
 from heed.translate.rerank import Ranking, reranker_of
 from heed.translate.result import (
     Alignment,
@@ -257,6 +258,7 @@ class Translator:
         buffer_lines: int = 2048,
         buffer_chars: int = 1 << 20,
         has_paused: Callable[[], bool] | None = None,
+        processes: int = 1,
         target_lang: str | None = None,
         alignment: bool = False,
         alternatives: int = 0,
@@ -273,6 +275,8 @@ class Translator:
             buffer_lines: lines gathered, sorted by length and translated together.
             buffer_chars: a portion also ends when it holds this many characters.
             has_paused: called after each line; True ends the portion, if the next line must wait.
+            processes: most that divide a long portion, on Linux with heed's engine; no more than
+                the translator has threads. They are forked, so start no threads of your own before.
             target_lang: one of the model's target languages.
             alignment: also record cross-attention.
             alternatives: the largest number of other translations of each line.
@@ -285,21 +289,16 @@ class Translator:
             One translation a line, in order.
         """
         n_done = 0
+        arguments.require_whole(processes, "processes", 1)
         wanted = with_prefixes(lines, prefixes, name="lines")
         limits = {"max_lines": buffer_lines, "max_chars": buffer_chars}
-        for portion in buffers(wanted, **limits, has_paused=has_paused):
-            yield from self.translate(
-                portion,
-                target_lang=target_lang,
-                alignment=alignment,
-                alternatives=alternatives,
-                first_line=n_done,
-                protect=protect,
-                localize_numbers=localize_numbers,
-                glossary=glossary,
-                **options,
-            )
-            n_done += len(portion)
+        options |= {"target_lang": target_lang, "alignment": alignment, "protect": protect}
+        options |= {"alternatives": alternatives, "localize_numbers": localize_numbers}
+        options |= {"glossary": glossary}
+        with Processes(self, options, processes) as several:
+            for portion in buffers(wanted, **limits, has_paused=has_paused):
+                yield from several.translate(portion, n_done)
+                n_done += len(portion)
 
     def score(
         self, src: Sequence[str], tgt: Sequence[str], *, target_lang: str | None = None
