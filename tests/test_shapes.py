@@ -335,9 +335,13 @@ def linear_attention_calls() -> Iterator[Call]:
             yield of.features, lambda x, module=module: module.features(x).values, {"x": heads}
     memory = {"memory": tensor("batch, k_len, d_model"), "mask": mask("batch, 1, 1, k_len")}
     linear_kind: Any = LinearAttention(size("d_model"), size("n_heads"), **widths)
-    yield LinearAttention.remember, lambda **given: linear_kind.remember(**given), memory
-    x = {"x": tensor("batch, q_len, d_model"), "heads": linear_kind.remember(**memory)}
-    yield LinearAttention.recall, linear_kind.recall, x
+    yield (
+        LinearAttention.prepare_memory,
+        lambda **given: linear_kind.prepare_memory(**given),
+        memory,
+    )
+    x = {"x": tensor("batch, q_len, d_model"), "heads": linear_kind.prepare_memory(**memory)}
+    yield LinearAttention.attend_memory, linear_kind.attend_memory, x
 
 
 def tile_calls() -> Iterator[Call]:
@@ -376,10 +380,14 @@ def layer_calls() -> Iterator[Call]:
         attention.extend,
         {"x": newest, "cache": filled_cache("rows"), "mask": mask("rows, 1, 1, length")},
     )
-    remembered = {"memory": memory, "mask": mask("batch, 1, 1, k_len")}
-    yield MultiHeadAttention.remember, attention.remember, remembered
-    recalled = {"x": x, "heads": attention.remember(memory), "mask": mask("batch, 1, 1, k_len")}
-    yield MultiHeadAttention.recall, attention.recall, recalled
+    to_prepare = {"memory": memory, "mask": mask("batch, 1, 1, k_len")}
+    yield MultiHeadAttention.prepare_memory, attention.prepare_memory, to_prepare
+    to_attend = {
+        "x": x,
+        "heads": attention.prepare_memory(memory),
+        "mask": mask("batch, 1, 1, k_len"),
+    }
+    yield MultiHeadAttention.attend_memory, attention.attend_memory, to_attend
     yield MultiHeadAttention.project_query, attention.project_query, {"x": x}
     yield MultiHeadAttention.project_memory, attention.project_memory, {"memory": memory}
     yield MultiHeadAttention.keys_and_values, attention.keys_and_values, {"memory": memory}

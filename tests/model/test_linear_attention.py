@@ -310,15 +310,15 @@ def test_weights_of_the_trace_are_those_of_the_fast_form(kind: str) -> None:
 
 @each_kind
 @torch.no_grad()
-def test_a_remembered_memory_is_as_large_for_any_length(kind: str) -> None:
+def test_a_prepared_memory_is_as_large_for_any_length(kind: str) -> None:
     attention, x = module(kind), torch.randn(2, 3, 8, dtype=torch.double)
     sizes = set()
     for length in (5, 50):
         memory, mask = torch.randn(2, length, 8, dtype=torch.double), padding(length, 2)
-        heads = attention.remember(memory, mask)
+        heads = attention.prepare_memory(memory, mask)
         sizes.add(sum(part.numel() for part in heads))
         expected = attention(x, memory, mask=mask)
-        assert (attention.recall(x, heads, mask) - expected).abs().max() <= 1e-12
+        assert (attention.attend_memory(x, heads, mask) - expected).abs().max() <= 1e-12
     assert len(sizes) == 1
 
 

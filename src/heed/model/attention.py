@@ -285,21 +285,26 @@ class MultiHeadAttention(nn.Module):
             query, key, value, mask=mask, is_causal=is_causal, distances=distances
         )
 
-    def remember(self, memory: Tensor, mask: Tensor | None = None) -> tuple[Tensor, ...]:
-        """What `recall` needs of a memory, computed once a source; each has a row for each source.
+    def prepare_memory(self, memory: Tensor, mask: Tensor | None = None) -> tuple[Tensor, ...]:
+        """The tensors of a memory that `attend_memory` reads, computed once a source.
 
         Args:
             memory: the encoder's output, `(batch, k_len, d_model)`.
             mask: True at real source tokens, `(batch, 1, 1, k_len)`.
+
+        Returns:
+            Keys and values, or for linear attention their sums; each has a row for each source.
         """
         return self.project_memory(memory)
 
-    def recall(self, x: Tensor, heads: tuple[Tensor, ...], mask: Tensor | None = None) -> Tensor:
+    def attend_memory(
+        self, x: Tensor, heads: tuple[Tensor, ...], mask: Tensor | None = None
+    ) -> Tensor:
         """Let every position of `x` read a memory.
 
         Args:
             x: `(batch, q_len, d_model)`.
-            heads: from `remember`.
+            heads: from `prepare_memory`.
             mask: True at real source tokens, `(batch, 1, 1, k_len)`.
 
         Returns:

@@ -267,7 +267,7 @@ class DecoderLayer(nn.Module):
             Keys `(batch, n_heads, src_len, d_k)` and values `(batch, n_heads, src_len, d_v)`, or
             their sums.
         """
-        return self.cross_attention.remember(memory, src_mask)
+        return self.cross_attention.prepare_memory(memory, src_mask)
 
     def forward(
         self,
@@ -328,7 +328,8 @@ class DecoderLayer(nn.Module):
             # All beams of a source read its memory together: no copy of the memory per beam.
             n_sources = memory_heads[0].size(0)
             together = y.reshape(n_sources, -1, y.size(-1))
-            return self.cross_attention.recall(together, memory_heads, src_mask).reshape(y.shape)
+            attended = self.cross_attention.attend_memory(together, memory_heads, src_mask)
+            return attended.reshape(y.shape)
 
         x = self.around_self(
             see(self, "in", x),

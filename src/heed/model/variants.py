@@ -95,11 +95,11 @@ class LinearAttention(MultiHeadAttention):
     ) -> Tensor:
         """As `MultiHeadAttention.attend_heads`, without distances: there are no scores."""
         with _without_autocast(query):
-            asked, offered = self.features(query).values, readable(self.features(key), mask)
+            phi_q, phi_k = self.features(query).values, readable(self.features(key), mask)
             if is_causal or is_heard(self):
-                context = self._read_all(asked, offered, value, mask, 0 if is_causal else None)
+                context = self._read_all(phi_q, phi_k, value, mask, 0 if is_causal else None)
             else:
-                context = read(asked, summed(offered, value))
+                context = read(phi_q, summed(phi_k, value))
         return self._projected(context.to(query.dtype))
 
     def new_cache(self, n_prefix: int = 0) -> Cache:
@@ -123,24 +123,26 @@ class LinearAttention(MultiHeadAttention):
         cache.length += x.size(1)
         new_mask = None if mask is None else mask[..., mask.size(-1) - x.size(1) :]
         with _without_autocast(query):
-            asked, offered = self.features(query).values, readable(self.features(key), new_mask)
+            phi_q, phi_k = self.features(query).values, readable(self.features(key), new_mask)
             if is_causal or x.size(1) <= 1:
-                context, cache.sums = attend_causally(asked, offered, value, sums=cache.sums)
+                context, cache.sums = attend_causally(phi_q, phi_k, value, sums=cache.sums)
             else:
                 assert cache.sums is None  # only the first positions read each other both ways
-                cache.sums = summed(offered, value)
-                context = read(asked, cache.sums)
+                cache.sums = summed(phi_k, value)
+                context = read(phi_q, cache.sums)
         return self._projected(see(self, "context", context.to(query.dtype)))
 
-    def remember(self, memory: Tensor, mask: Tensor | None = None) -> tuple[Tensor, ...]:
-        """The sums of a memory `(batch, k_len, d_model)`; see `MultiHeadAttention.remember`."""
+    def prepare_memory(self, memory: Tensor, mask: Tensor | None = None) -> tuple[Tensor, ...]:
+        """As `MultiHeadAttention.prepare_memory`; sums over `memory` `(batch, k_len, d_model)`."""
         key, value = self.project_memory(memory)
         with _without_autocast(key):
             sums = summed(readable(self.features(key), mask), value)
         return tuple(part for part in sums if part is not None)
 
-    def recall(self, x: Tensor, heads: tuple[Tensor, ...], mask: Tensor | None = None) -> Tensor:
-        """Let `x` `(batch, q_len, d_model)` read sums; see `MultiHeadAttention.recall`."""
+    def attend_memory(
+        self, x: Tensor, heads: tuple[Tensor, ...], mask: Tensor | None = None
+    ) -> Tensor:
+        """As `MultiHeadAttention.attend_memory`: `x` `(batch, q_len, d_model)` reads the sums."""
         query = self.project_query(x)
         with _without_autocast(query):
             context = read(self.features(query).values, Sums(*heads))
@@ -156,8 +158,8 @@ class LinearAttention(MultiHeadAttention):
         n_prefix: int,
     ) -> Tensor:
         with _without_autocast(query):
-            asked, offered = self.features(query).values, readable(self.features(key), mask)
-            context = self._read_all(asked, offered, value, mask, n_prefix)
+            phi_q, phi_k = self.features(query).values, readable(self.features(key), mask)
+            context = self._read_all(phi_q, phi_k, value, mask, n_prefix)
         return self._projected(context.to(query.dtype))
 
     def _read_all(
