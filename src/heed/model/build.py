@@ -158,7 +158,8 @@ class _Unfilled(TorchFunctionMode):
 def residual_gain(config: ModelConfig) -> float:
     """The scale of the initial matrices whose outputs are added to the residual sum.
 
-    Without a norm after each, N sublayers add up; times 1/√N, their sum begins as large as one.
+    Without a norm after each sublayer, the outputs of N sublayers add up. The factor 1/√N gives
+    their sum the initial variance of one output.
 
     Source: Radford et al. 2019, section 2.3.
     """
