@@ -4,6 +4,7 @@
     heed quantize run/
     nice -n -10 taskset -c 0 python benchmarks/serve.py -m run/ --src test.en
     python benchmarks/serve.py -m run/ --src test.en --cores 2 --rounds 5 --json serve.json
+    python benchmarks/serve.py -m run/ --src test.en --cores 2 --processes 2
 
 `widen.py` makes a model that was trained in minutes as large as those that people serve.
 
@@ -219,9 +220,11 @@ def measure_offline(settings: argparse.Namespace, folder: Path) -> Numbers:
 
 def systems_of(settings: argparse.Namespace, folder: Path) -> dict[str, System]:
     """Both servers, with LibreTranslate installed and its package made."""
-    threads = {"OMP_NUM_THREADS": str(settings.cores)}
+    n_threads = max(1, settings.cores // settings.processes)
+    threads = {"OMP_NUM_THREADS": str(n_threads)}
     heed = [sys.executable, "-m", "heed", "serve", "-m", str(settings.model.absolute())]
-    heed += ["--threads", str(settings.cores), "--set", "work.cache_mb=0", "-q"]
+    heed += ["--threads", str(n_threads), "--processes", str(settings.processes)]
+    heed += ["--set", "work.cache_mb=0", "-q"]
     python = peers.install(PEER, settings.peers.absolute())
     plain, packages = folder / "plain", folder / "packages"
     script = str(Path(argos.__file__))
@@ -232,7 +235,8 @@ def systems_of(settings: argparse.Namespace, folder: Path) -> dict[str, System]:
     subprocess.run(install, check=True, stdout=sys.stderr)
     homes = {f"XDG_{kind}_HOME": str(folder / kind) for kind in ("DATA", "CONFIG", "CACHE")}
     argos_settings = {"ARGOS_PACKAGES_DIR": str(packages), "ARGOS_BEAM_SIZE": str(settings.beam)}
-    argos_settings |= {"ARGOS_INTRA_THREADS": str(settings.cores)}
+    argos_settings |= {"ARGOS_INTER_THREADS": str(settings.processes)}
+    argos_settings |= {"ARGOS_INTRA_THREADS": str(n_threads)}
     peer = [str(python.parent / "libretranslate"), "--load-only", ",".join(settings.languages)]
     return {
         HEED: System(command=heed, environment=threads, folder=folder),
@@ -358,6 +362,12 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--src", type=Path, required=True, help="lines to translate")
     whole.add_argument("--beam", type=int, help="default: the model's")
     whole.add_argument("--cores", type=int, default=1, help="threads of each server; default: 1")
+    whole.add_argument(
+        "--processes",
+        type=int,
+        default=1,
+        help="processes of heed, and translators of LibreTranslate, that share these threads",
+    )
     whole.add_argument("--client-core", type=int, help="default: where the servers are")
     whole.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
     whole.add_argument("--seconds", type=float, default=4.0, help="of each load; default: 4")
