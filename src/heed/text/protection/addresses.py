@@ -16,7 +16,7 @@ Not found: paths of names only (`Europe/Madrid`; 27 % unchanged), absolute paths
 
 import re
 
-from heed.text.protection.pattern import CLOSE, LETTER, Pattern
+from heed.text.protection.pattern import CLOSE, JOINED, LETTER, Pattern
 
 _SCHEMES = "https?|ftps?|file|wss?|git|ssh|sftp|ldaps?|irc|news|nntp|smb|s3|gs|vnd"
 _STOPS = r".,:;!?*_~…"
@@ -26,7 +26,7 @@ _BOUNDS = (
 )
 _LATIN = r"A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff"
 _LATIN_WORD = rf"[\d_{_LATIN}]"
-_JOINED = rf"[{CLOSE}\u05d0-\u05ea\u0620-\u064a\u066e-\u06ff\u0750-\u077f\u08a0-\u08c9]"
+_JOINED = f"[{JOINED}]"
 _CLOSE = rf"(?:(?![{_BOUNDS}])[{CLOSE}])++"
 # Marks at the end belong to the sentence; brackets within it come in pairs.
 _REST = (

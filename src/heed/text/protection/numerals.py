@@ -21,7 +21,7 @@ they are a list (`100 200`).
 
 import re
 
-from heed.text.protection.pattern import LETTER, Pattern
+from heed.text.protection.pattern import LETTER, LETTER_BEFORE, Pattern
 
 CURRENCY = r"(?:(?:US|CA|AU|NZ|HK|R)?\$|[€£¥₹₩₽₺₴₫฿₪₦])"
 _CODES = "EUR|USD|GBP|JPY|CHF|CNY|SEK|NOK|DKK|PLN|CZK|INR|BRL|AUD|CAD"
@@ -43,7 +43,8 @@ _DIGITS = (
     rf"{_POINT}\d++(?:[ \u00a0\u202f]\d{{3}}(?!\d))*+{_POWER}"
     rf"(?:[.,:'\u2019/x×\u2013\-]\d++{_POWER})*+"
 )
-_START = rf"(?<!{LETTER})(?<!\d)(?<!\d[.,:'\u2019/x×\-])"
+# The hyphen of `ב-2011` is not a minus.
+_START = rf"(?:(?<!{LETTER})|(?<!{LETTER_BEFORE})(?![\-\u2212]))(?<!\d)(?<!\d[.,:'\u2019/x×\-])"
 # A telephone number with its country is one number, `+1 000 000` is another.
 _TELEPHONE = r"\+(?!\d{1,3}(?: \d{3})++(?!\d))\d{1,3}(?:[ \-./]\(?\d++\)?(?:\d++)?){2,8}"
 # The first character of a number: looking at it first saves almost half of the time.
@@ -60,17 +61,18 @@ _COUNT = re.compile(
 _DIGIT = re.compile(r"\d")
 
 _CODE_PART = "[A-Z0-9]++"
+_WORD = rf"(?:{LETTER}|\d)"
 # A number, though it has a capital: `1.5E-5`.
-_SCIENTIFIC = r"\d++[.,]?\d*+E[+\-\u2212]?\d++(?![\-_./:]?\w)"
+_SCIENTIFIC = rf"\d++[.,]?\d*+E[+\-\u2212]?\d++(?![\-_./:]?{_WORD})"
 _IDENTIFIER = re.compile(
-    r"(?<![\w&])#(?:\d{3,}[\w\-]*+|[0-9A-Fa-f]{6,8}(?!\w)|[A-Za-z_]\w++)"
-    rf"|(?<!{LETTER})(?<![\d\-./])(?:"
-    r"[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?(?!\w)"
-    r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?!\w)"
-    r"|(?=[0-9a-f]*+(?![\w\-]))(?=\d*+[a-f])(?=[a-f]*+\d)[0-9a-f]{7,64}"
-    r"|0x[0-9A-Fa-f]++(?!\w)"
-    r"|[vV]\d++(?:\.\d++)*+(?:-\w++)?(?!\w)"
-    rf"|(?!\d++(?:[AP]M|[.,]?\d*+{UNIT})(?!\w))(?!{_SCIENTIFIC})"
+    rf"(?<!{LETTER_BEFORE})(?<![\d&])#(?:\d{{3,}}(?:{_WORD}|-)*+|[0-9A-Fa-f]{{6,8}}(?!{_WORD})"
+    rf"|[A-Za-z_]\w++)|(?<!{LETTER_BEFORE})(?<![\d\-./])(?:"
+    rf"[A-Z]{{2}}\d{{2}}(?: [A-Z0-9]{{4}}){{3,7}}(?: [A-Z0-9]{{1,3}})?(?!{_WORD})"
+    rf"|[0-9a-fA-F]{{8}}(?:-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}}(?!{_WORD})"
+    rf"|(?=[0-9a-f]*+(?!{_WORD}|-))(?=\d*+[a-f])(?=[a-f]*+\d)[0-9a-f]{{7,64}}"
+    rf"|0x[0-9A-Fa-f]++(?!{_WORD})"
+    rf"|[vV]\d++(?:\.\d++)*+(?:-{_WORD}++)?(?!{_WORD})"
+    rf"|(?!\d++(?:[AP]M|[.,]?\d*+{UNIT})(?!{_WORD}))(?!{_SCIENTIFIC})"
     r"(?=[A-Z\-_./:]*+[0-9])(?=[0-9\-_./:]*+[A-Z])"
     rf"{_CODE_PART}(?:[\-_./:]{_CODE_PART})*+(?!{LETTER}))"
 )

@@ -9,8 +9,14 @@ CLOSE = (
 )
 """Scripts without blanks between words, and Korean, whose particles follow a word directly."""
 
+JOINED = rf"{CLOSE}\u05d0-\u05ea\u0620-\u064a\u066e-\u06ff\u0750-\u077f\u08a0-\u08c9"
+"""These, Hebrew and Arabic, which write short words together with the next one: `ב2011`."""
+
 LETTER = rf"[^\W\d{CLOSE}]"
 """Letters that bound a number. Scripts without blanks between words are left out: `2011年`."""
+
+LETTER_BEFORE = rf"[^\W\d{JOINED}]"
+"""Letters after which no number or identifier begins."""
 
 MARKS = (
     r"\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a"
