@@ -82,10 +82,10 @@ class Counting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.translator, name)
 
-    def translate(self, lines: list[Any], **options: Any) -> Any:
+    def translate_stream(self, lines: list[Any], **options: Any) -> Any:
         self.lines += [line.text for line in lines]
         self.now += self.seconds
-        return self.translator.translate(lines, **options)
+        return self.translator.translate_stream(lines, **options)
 
 
 @pytest.fixture
