@@ -79,6 +79,27 @@ def test_a_screen_whose_files_do_not_come_says_so(open_page: Open, complaints: l
     complaints.clear()
 
 
+def test_a_screen_comes_by_itself_when_the_server_is_back(
+    open_page: Open, complaints: list[str]
+) -> None:
+    page = open_page()
+    page.fill("#source", SENTENCE)
+    page.clock.install()
+    gone = "**/{ready,steps.js,attention.js}"
+    page.route(gone, lambda route: route.abort())
+    page.get_by_role("link", name="Attention").click()
+    expect(page.get_by_role("alert").last).to_contain_text("The files of this screen did not come")
+    page.get_by_role("link", name="Steps").click()
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/ready")):
+        page.clock.run_for(6000)
+    page.unroute(gone)
+    page.clock.run_for(6000)
+    expect(page.get_by_label("Sentence to look into")).to_be_visible()
+    page.get_by_role("link", name="Translate").click()
+    expect(page.locator("#source")).to_have_value(SENTENCE)
+    complaints.clear()
+
+
 def test_styles_of_a_screen_are_in_force_on_that_screen_only(open_page: Open) -> None:
     page = open_page("#/steps")
     enabled = """() => [...document.head.querySelectorAll("[data-name]")]

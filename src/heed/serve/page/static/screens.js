@@ -20,6 +20,8 @@ const TRANSLATE = "Translate";
 const { inside, models, runs, only } = document.documentElement.dataset;
 const opened = {}; // name → {module, root}
 let current = null;
+let wasGone = false; // the server did not answer when a screen was opened
+const AGAIN_MS = 5000;
 
 export function showScreens() {
   const skip = document.querySelector(".skip");
@@ -105,15 +107,33 @@ function fail(name) {
   delete opened[name];
   if (current !== name) return;
   const sentence = "The files of this screen did not come. Check that the server runs.";
-  byId("inside").replaceChildren(
-    make(
-      "div",
-      { class: "banner", role: "alert" },
-      make("p", {}, sentence),
-      make("button", { type: "button", class: "button", onclick: reload }, "Load again"),
-    ),
+  const banner = make(
+    "div",
+    { class: "banner", role: "alert" },
+    make("p", {}, sentence),
+    make("button", { type: "button", class: "button", onclick: reload }, "Load again"),
   );
+  byId("inside").replaceChildren(banner);
+  reloadWhenBack(banner);
 }
+
+/** Reload the page as soon as a server answers again that did not, while the banner is shown. */
+async function reloadWhenBack(banner) {
+  while (banner.isConnected) {
+    if (await isReady()) {
+      if (wasGone) reload(); // else the files are missing for another reason
+      return;
+    }
+    wasGone = true;
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+  }
+}
+
+const isReady = () =>
+  fetch("ready").then(
+    ({ ok }) => ok,
+    () => false,
+  );
 
 /** Only the styles of the screen that is shown are in force, so that names may repeat. */
 function apply(name) {
