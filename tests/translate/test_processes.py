@@ -1,3 +1,4 @@
+import math
 import multiprocessing
 import os
 import signal
@@ -77,6 +78,32 @@ def test_no_more_processes_than_threads_and_lines_allow(translator: Translator) 
     assert started(LINES, processes=9) == 3
     assert started(LINES[:8], processes=9) == 2
     assert started(LINES[:7], processes=9) == 0
+
+
+def test_a_longer_portion_gets_more_processes(translator: Translator) -> None:
+    pauses = iter([False] * 7 + [True] + [False] * len(LINES))
+    stream = translator.translate_stream(
+        LINES, processes=3, max_length=3, has_paused=lambda: next(pauses)
+    )
+    found = [next(stream) for _ in range(8)]
+    assert len(multiprocessing.active_children()) == 2
+    found.append(next(stream))
+    assert len(multiprocessing.active_children()) == 3
+    assert [*found, *stream] == list(translator.translate_stream(LINES, max_length=3))
+
+
+def test_there_are_no_more_processes_than_memory_has_room_for(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = list(translator.translate_stream(LINES, max_length=3))
+    for room, n_processes in ((math.inf, 3), (2.5, 2), (1.5, 0), (0.0, 0)):
+        monkeypatch.setattr(
+            processes, "spare_host_memory", lambda room=room: room * processes.BYTES_OF_EACH
+        )
+        stream = translator.translate_stream(LINES, processes=3, max_length=3)
+        found = [next(stream)]
+        assert len(multiprocessing.active_children()) == n_processes
+        assert [*found, *stream] == expected
 
 
 def test_an_error_is_that_of_one_process(translator: Translator) -> None:

@@ -21,12 +21,17 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from heed.errors import HeedError, WorkerError
+from heed.machine.memory import spare_host_memory
 from heed.model.interface import Decodable, Parallel
 from heed.translate.lines import Line
 from heed.translate.result import Translation
 
 LEAST_LINES = 64
 """Lines for each process, at least: to start one takes as long as to translate some ten lines."""
+
+BYTES_OF_EACH = 1 << 27
+"""Memory that a process takes of its own, for a model in the size of `base`; a small one takes half
+of it."""
 
 LINE_COST = 10
 """What a line costs beside its characters, in characters."""
@@ -51,7 +56,7 @@ class Processes:
     Args:
         translator: translates short portions in this process, with all of its threads.
         options: of its `translate`, for all lines.
-        most: processes at most; no more than the translator has threads.
+        most: processes at most; no more than the translator has threads and memory has room for.
     """
 
     def __init__(self, translator: Translates, options: Mapping[str, Any], most: int) -> None:
@@ -89,6 +94,10 @@ class Processes:
             WorkerError: a process was ended from outside, as by a system short of memory.
         """
         count = min(self._most, len(lines) // LEAST_LINES)
+        if count > max(1, len(self._started)):
+            fitting = len(self._started) + spare_host_memory() / BYTES_OF_EACH
+            self._most = int(min(self._most, fitting))
+            count = min(count, self._most)
         if count < 2:
             return self._translator.translate(lines, first_line=first_line, **self._options)
         while len(self._started) < count:
