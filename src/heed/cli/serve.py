@@ -128,7 +128,11 @@ class ServeGroup(CommandGroup):
 )
 @listen_option("--host", str, "Address; default 127.0.0.1: this machine only.")
 @listen_option("--port", click.IntRange(0, 65535), "Port, default 5000; 0 takes any free port.")
-@listen_option("--processes", click.IntRange(1, 256), "Processes that share the weights.")
+@listen_option(
+    "--processes",
+    click.IntRange(1, 256),
+    "Processes that share the weights: faster than --threads for small models.",
+)
 @listen_option("--certificate", str, "PEM file of a certificate, for HTTPS.", metavar="FILE")
 @listen_option("--private-key", str, "PEM file of its private key.", metavar="FILE")
 @access_option(
