@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from heed.data.clean import CleanReport, Rule, clean, empty, too_long
 from heed.data.corpus import Corpus, DataConfig, learned_directions, names_of, tagged_languages
 from heed.data.encode import encode_train
+from heed.data.exchanged import SAMPLE, note_exchanged
 from heed.data.fingerprint import file_facts, spelled_settings
 from heed.data.lines import STDIN, require_file
 from heed.data.mono import write_mono
@@ -187,6 +188,7 @@ def _write_all(
         n_made = cleaning.n_kept - len(parts)
         kept = Spool(spool, np.append(parts, np.full(n_made, MADE, dtype=np.uint8)))
         dev, test = dev or list(kept.pairs(DEV)), test or list(kept.pairs(TEST))
+        note_exchanged(kept.pairs(TRAIN, at_most=SAMPLE), report)
         phase(report, f"{_origin(base, tokenizer)} the vocabulary")
         vocabs = _make_vocabs(base, kept, tokenizer, facts, languages, report)
         if corpus.mono:
