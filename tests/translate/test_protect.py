@@ -337,6 +337,8 @@ def test_a_span_after_a_mark_is_spaced_as_in_the_source(
         ("a **red** shirt", "ein** rotes **Hemd, so", "ein **rotes** Hemd, so"),
         ("a **_red_** shirt.", "ein ** _ rotes _ ** .", "ein **_rotes_** ."),
         ("*The* dog", "*Der *Hund", "*Der* Hund"),
+        ("~~a *red* b~~", "~~eins * * zwei~~", "~~*eins* zwei~~"),
+        ("*The* dog", "** Der Hund", "*Der* Hund"),
         ("The ~~red~~ dog", "Der ~~rot~~e Hund", "Der ~~rot~~ e Hund"),
         ("The <b>red</b> [dog](a)", "Der<b> rote</b> [ Hund](a)", "Der<b> rote</b> [ Hund](a)"),
     ],

@@ -76,8 +76,7 @@ class Draft:
             for number, (start, end) in enumerate(words)
         ]
         tape = Tape(self.source.spans, atoms)
-        tape.close_fixed()
-        tape.remove_misplaced()
+        tape.clean()
         return tape
 
 

@@ -8,6 +8,7 @@ word that is aligned with the word before it.
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,7 +137,9 @@ class Tape:
             inner = number + 1 if kind == "open" else number
             if not kind or inner == len(self.atoms) or self.atoms[inner].is_fixed:
                 continue
-            if not self.atoms[inner].is_spaced:
+            if not self.atoms[inner].is_spaced or self._is_empty(
+                (self.atoms[inner - 1], self.atoms[inner])
+            ):
                 continue
             self.atoms[inner].is_spaced = False
             for outer in self.outer_sides(number):
@@ -151,10 +154,22 @@ class Tape:
 
     def _emphasis(self, atom: Atom) -> str:
         """The kind of a span that is a mark of emphasis in Markdown, else ""."""
-        if atom.span is None or self.spans[atom.span].rule != "markdown":
-            return ""
-        span = self.spans[atom.span]
-        return "" if span.partner is None or span.text.strip("*_~") else span.kind
+        span = None if atom.span is None else self.spans[atom.span]
+        return span.kind if span is not None and _is_emphasis(span) else ""
+
+    def clean(self) -> None:
+        """Close the pairs of the prefix, and remove misplaced spans and emphasis of nothing."""
+        self.close_fixed()
+        self.remove_misplaced()
+        while empty := next(filter(self._is_empty, pairwise(self.atoms)), None):
+            self.remove(empty)
+
+    def _is_empty(self, beside: tuple[Atom, Atom]) -> bool:
+        """Whether two neighbors are marks of emphasis with nothing between them."""
+        opening, closing = beside
+        if opening.span is None or self._emphasis(opening) != "open" or closing.is_fixed:
+            return False
+        return closing.span == self.spans[opening.span].partner
 
     def close_fixed(self) -> None:
         """Close the pairs that the caller's prefix opens, before the first span outside of them."""
@@ -290,7 +305,7 @@ class _Placer:
         stretch = self._stretch(runs, index, partner)
         if stretch is None:
             gap = self._gap(index, runs, last)
-            stretch = gap, gap
+            stretch = self._word_at(gap, runs) if _is_emphasis(spans[index]) else (gap, gap)
         self._insert_pair(index, partner, *stretch)
 
     def place_thing(self, index: int) -> None:
@@ -407,6 +422,19 @@ class _Placer:
         ]
         return -max(found)[1] if found else None
 
+    def _word_at(self, gap: int, runs: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        """The word nearest to a gap; the gap itself if there is none."""
+        words = [
+            place
+            for run in runs
+            for place in range(*run)
+            if any(map(str.isalnum, self.tape.atoms[place].text))
+        ]
+        if not words:
+            return gap, gap
+        nearest = min(words, key=lambda place: abs(place - gap))
+        return nearest, nearest + 1
+
     def _insert_pair(self, index: int, partner: int, begin: int, end: int) -> None:
         atoms, spans = self.tape.atoms, self.tape.spans
         closing = Atom(spans[partner].text, is_spaced=False, span=partner)
@@ -433,6 +461,11 @@ class _Placer:
             if following.text[0].isalnum() and not is_written_solid(following.text[0]):
                 following.is_spaced = True
         atoms.insert(place, atom)
+
+
+def _is_emphasis(span: Kept) -> bool:
+    """Whether a span is one of a pair of marks of emphasis in Markdown."""
+    return span.rule == "markdown" and span.partner is not None and not span.text.strip("*_~")
 
 
 def _is_copied(span: Kept) -> bool:
