@@ -111,6 +111,5 @@ def translate_file(
         sys.stdout.buffer.write(written)
     else:
         write_atomically(output_path, written, follow_links=True)
-    n_texts = len(translations)
-    session.say(f"{name}: {n_texts:,} text{'s' * (n_texts != 1)} translated")
+    session.say(f"{name}: {len(translations):,} text{'s' * (len(translations) != 1)} translated")
     doubtful.summarize(session)
