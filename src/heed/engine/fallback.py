@@ -191,7 +191,7 @@ class FallbackState:
         self._log_probs = np.empty((0, config.tgt_vocab_size), np.float32)
         self._caches = [_Cache() for _ in range(stacks.n_decoder_layers)]
         self._memories = [
-            self._remember(source) for source in np.split(ids, np.cumsum(lengths)[:-1])
+            self._prepare_memory(source) for source in np.split(ids, np.cumsum(lengths)[:-1])
         ]
 
     @property
@@ -331,7 +331,7 @@ class FallbackState:
             log_probs[rows, own.ids] = found[:, n_shared + 1 :]
         return log_probs
 
-    def _remember(self, source: Ids) -> list[tuple[Floats, Floats]]:
+    def _prepare_memory(self, source: Ids) -> list[tuple[Floats, Floats]]:
         """Keys and values of one source for every decoder layer, `(src_len, n_heads, width)`."""
         model, config, stacks = self.model, self.model.config, self.model.network.stacks
         if not len(source):

@@ -126,9 +126,6 @@ def reading_here(*target_langs: str) -> Reading:
     return reading
 
 
-# --- Counting, sentence by sentence.
-
-
 def _sacrebleu_metrics() -> Any:
     try:
         from sacrebleu import metrics
@@ -278,9 +275,6 @@ def _lines(numbers: Sequence[int]) -> str:
     if len(numbers) == 1:
         return f"Line {numbers[0]} has"
     return f"{len(numbers)} lines, the first being line {numbers[0]}, have"
-
-
-# --- From summed counts to scores; each function takes any number of sets at once.
 
 
 def bleu_of(totals: Numbers) -> Numbers:

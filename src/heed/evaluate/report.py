@@ -249,9 +249,6 @@ def _line(
     )
 
 
-# --- As text.
-
-
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Columns as wide as their widest cell: the first aligned left, numbers right."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
