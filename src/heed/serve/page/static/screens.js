@@ -121,7 +121,9 @@ function fail(name) {
 async function reloadWhenBack(banner) {
   while (banner.isConnected) {
     if (await isReady()) {
-      if (wasGone) reload(); // else the files are missing for another reason
+      // If it always answered, the files are missing for another reason. A file that was dropped
+      // on the page, and its translation, would be lost.
+      if (wasGone && byId("document").hidden) reload();
       return;
     }
     wasGone = true;
