@@ -65,9 +65,6 @@ def save(path: Path, found: dict[str, Survival]) -> None:
     path.write_text(json.dumps(values, ensure_ascii=False, indent=1), "utf-8")
 
 
-# ---- translating
-
-
 def answers_of_case(
     case: str, trials: Sequence[Trial], settings: argparse.Namespace
 ) -> list[list[Answer]]:
@@ -125,9 +122,6 @@ def own_answers(
     translator = load(folder, device="cpu", threads=1)
     search, silent = {"beam_size": settings.beam}, Waiting(Session(is_quiet=True))
     return [answers_of(translator, trial, search, silent) for trial in trials]
-
-
-# ---- the table
 
 
 def table(found: dict[str, Survival]) -> str:
