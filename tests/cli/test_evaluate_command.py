@@ -627,3 +627,25 @@ def test_the_number_of_processes_that_count_ter_can_be_limited(
     assert given == [4, 3]
     code, _, err = call(*command, "--threads", "1", "--metrics", "bleu")
     assert (code, err) == (2, "heed: --threads is for a model: give -m RUN and --src FILE too.\n")
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (["--hyp", "EMPTY", "--ref", "EMPTY"], "EMPTY, EMPTY"),
+        (["--hyp", "EMPTY", "--ref", "NONE"], "NONE, EMPTY"),
+        (["--hyp", "-", "--ref", "EMPTY"], "EMPTY, standard input"),
+        (["-m", "MODEL", "--src", "NONE", "--ref", "EMPTY"], "EMPTY, NONE"),
+    ],
+)
+def test_files_without_lines_are_named(
+    call: Callable[..., Any], model: str, tmp_path: Path, flags: list[str], named: str
+) -> None:
+    names = {name: str(tmp_path / name) for name in ("EMPTY", "NONE")}
+    for name, path in names.items():
+        Path(path).touch()
+        named = named.replace(name, path)
+    names["MODEL"] = model
+    code, out, err = call("evaluate", *(names.get(flag, flag) for flag in flags), stdin=b"")
+    assert (code, out) == (1, "")
+    assert err == f"heed: There must be sentences, but these are empty: {named}.\n"

@@ -58,12 +58,14 @@ def test_a_translator_is_compared_where_the_tokenizer_of_its_language_is_missing
     """The command has no --tokenize, so BLEU counts characters then, as in training."""
     monkeypatch.setitem(sys.modules, "MeCab", None)
     monkeypatch.delitem(sys.modules, "sacrebleu.tokenizers.tokenizer_ja_mecab", raising=False)
-    japanese, out = tmp_path / "japanese", str(tmp_path / "smaller")
+    monkeypatch.chdir(tmp_path)
+    japanese, out = tmp_path / "japanese", "smaller"
     save_bundle(japanese, replace(load_bundle(run), target_lang="ja"))
     pairs = ("--src", str(run.parent / "small.de"), "--ref", str(run.parent / "small.xx"))
     code, shown, err = call("prune", str(japanese), "--out", out, *pairs)
     assert code == 0, err
     assert "tok:char" in shown
+    assert " lines with smaller …" in err, "the folder as it was typed"
 
 
 def test_every_command_opens_it(call: Call, run: Path, tmp_path: Path) -> None:

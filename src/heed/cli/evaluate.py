@@ -28,6 +28,7 @@ from heed.cli.survival import show_survival
 from heed.cli.terminal import echo
 from heed.cli.texts import Opening, show_label_scores, show_text_score
 from heed.cli.waiting import Waiting
+from heed.data.lines import read_lines, shown_name
 from heed.errors import ConfigError, DataError, UsageError
 from heed.machine.threads import choose_threads
 
@@ -432,18 +433,20 @@ def require_sensible(
 def require_as_many(
     files: Files, references: Sequence[Sequence[str]], others: Sequence[Sequence[str]]
 ) -> None:
-    """Refuse files whose number of lines differs from that of the first references.
+    """Refuse files whose number of lines differs from that of the first references, or is 0.
 
     Raises:
         DataError: names the file and both numbers.
     """
-    paths = [*files.ref, *files.hyp, *filter(None, [files.src])]
+    paths = [shown_name(path) for path in (*files.ref, *files.hyp, files.src) if path]
     for path, lines in zip(paths, [*references, *others], strict=True):
         if len(lines) != len(references[0]):
             raise DataError(
-                f"{path} and {files.ref[0]} must have the same number of lines, but have "
+                f"{path} and {paths[0]} must have the same number of lines, but have "
                 f"{len(lines)} and {len(references[0])}."
             )
+    if not references[0]:
+        raise DataError(f"There must be sentences, but these are empty: {', '.join(paths)}.")
 
 
 def require_known_names(metrics: Sequence[str], reading: "Reading") -> None:
@@ -494,6 +497,4 @@ def show(session: Session, found: "Report", *, as_json: bool = False) -> None:
 
 def read_all(path: str) -> list[str]:
     """All lines of a file."""
-    from heed.data.lines import read_lines
-
     return list(read_lines(path))

@@ -126,6 +126,7 @@ def prune(session: Session, /, model: str, flags: PruneFlags) -> None:
     save_bundle(place, smaller)
     _show_size(str(flags.out), bundle, smaller)
     if bundle.task == "translate":
+        place = Path(str(flags.out))  # as it was typed
         _compare_translations(session, folder, place, sequences.pairs, flags.threads)
     else:
         _compare_losses(network, pruning.opened(smaller), sequences, pad_id)
