@@ -56,6 +56,27 @@ def test_escapes_are_read_and_written_as_the_file_has_them() -> None:
         assert assembly.join(shouted(assembly.segments)) == done
 
 
+@pytest.mark.parametrize(
+    ("text", "done"),
+    [
+        ("Hello :name, you have :count dogs", "HELLO :name, YOU HAVE :count DOGS"),
+        (
+            ":Owner ends at 12:30, see: this :smile: ;:D",
+            ":Owner ENDS AT 12:30, SEE: THIS :SMILE: ;:D",
+        ),
+        (
+            "$t(common.dog) runs, $t(dog, {'count': 2})",
+            "$t(common.dog) RUNS, $t(dog, {'count': 2})",
+        ),
+        ("a @:link.dog. b @.lower:dog c @:{'x y'} d", "A @:link.dog. B @.lower:dog C @:{'x y'} D"),
+        ("pay $t or write to a@b.de: now", "PAY $T OR WRITE TO A@B.DE: NOW"),
+    ],
+)
+def test_what_libraries_fill_in_by_name_is_kept(text: str, done: str) -> None:
+    assembly = split_json(json.dumps({"key": text}))
+    assert json.loads(assembly.join(shouted(assembly.segments))) == {"key": done}
+
+
 def test_half_of_a_character_is_kept() -> None:
     assembly = split_json(r'{"a": "x \ud83d y", "b": "z"}')
     assert [segment.text for segment in assembly.segments] == ["z"]

@@ -77,6 +77,11 @@ PLAIN = Format()
 """The format of a text that declares none."""
 IN_DOLLARS = _format(r"\$[\w@]+\$", _NEVER)
 """The format of a browser's extensions: `$NAME$`."""
+IN_JSON = _format(
+    r"\$t\([^()]*\)|@(?:\.\w+)?:(?:[\w.-]*\w|\{[^{}]*\}|\([\w.]*\))|(?<![\w:]):[A-Za-z_]\w+(?![\w:])"
+)
+"""The format of texts in JSON, also for what libraries fill in by a name: `:name` (Laravel) and
+other texts, `$t(key)` (i18next) and `@:key` (vue-i18n)."""
 _LIKE_C = _format(_C, r"%(?![%(]|m\Z|\d+(?:\$|\Z)|<(?!PRI))", _with_dollar)
 _NUMBERED = Format(numbered=_with_dollar)
 _PLACES = _format(r"%L?(?:\d{1,2}|n)", _NEVER)

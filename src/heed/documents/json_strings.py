@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from heed.documents.assembly import Assembly
-from heed.documents.fields import IN_DOLLARS, PLAIN
+from heed.documents.fields import IN_DOLLARS, IN_JSON, PLAIN
 from heed.documents.message import Message
 from heed.documents.segment import OnRead, ignore
 from heed.errors import DataError
@@ -55,6 +55,7 @@ def split_arb(text: str, target_lang: str = "", on_read: OnRead = ignore) -> Ass
 
 def _split(text: str, on_read: OnRead, *, is_arb: bool, locale: str) -> Assembly:
     is_extension = not is_arb and _is_of_extension(_load(text))
+    format = PLAIN if is_arb else IN_DOLLARS if is_extension else IN_JSON
     is_ascii = text.isascii() and "\\u" in text
     write = partial(json.dumps, ensure_ascii=is_ascii)
     assembly = Assembly(text, on_read=on_read)
@@ -76,7 +77,6 @@ def _split(text: str, on_read: OnRead, *, is_arb: bool, locale: str) -> Assembly
         ):
             value = json.loads(raw)
             if not _SURROGATE.search(value):  # half of a character is not text
-                format = IN_DOLLARS if is_extension else PLAIN
                 message = Message.of(value, format, write, raw)
                 assembly.replace(match.start(), match.end(), message)
     assembly.keep_until(len(text))
