@@ -116,6 +116,18 @@ def test_an_error_is_that_of_one_process(translator: Translator) -> None:
     assert not multiprocessing.active_children()
 
 
+def test_a_process_without_memory_says_so(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise MemoryError("64 GB")
+
+    monkeypatch.setattr(Translator, "translate", fail)
+    with pytest.raises(MemoryError, match="64 GB"):
+        list(translator.translate_stream(LINES, processes=3))
+    assert not multiprocessing.active_children()
+
+
 def test_a_process_that_is_killed_is_an_error_in_words(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

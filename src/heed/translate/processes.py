@@ -17,8 +17,7 @@ from itertools import accumulate, pairwise
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from heed.errors import HeedError, WorkerError
 from heed.machine.memory import spare_host_memory
@@ -51,7 +50,7 @@ class Translates(Protocol):
 class Processes:
     """Translates portions of a stream, long ones in several processes.
 
-    The processes start with the first portion that is long enough, and end with the `with` block.
+    The processes start with the first portion that is long enough, and end with `close`.
 
     Args:
         translator: translates short portions in this process, with all of its threads.
@@ -67,15 +66,8 @@ class Processes:
         self._most = min(most, n_workers) if sys.platform == "linux" else 1
         self._started: list[tuple[BaseProcess, Connection]] = []
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the processes."""
         for process, end in self._started:
             end.close()
             process.terminate()
@@ -90,7 +82,7 @@ class Processes:
             first_line: number of its first line.
 
         Raises:
-            HeedError: the first error that a process met.
+            HeedError, MemoryError: the first error of a process.
             WorkerError: a process was ended from outside, as by a system short of memory.
         """
         count = min(self._most, len(lines) // LEAST_LINES)
@@ -133,14 +125,14 @@ def divide(lines: Sequence[Line], count: int) -> list[tuple[int, int]]:
 
 def _answer(process: BaseProcess, end: Connection) -> list[Translation]:
     try:
-        found: list[Translation] | HeedError = end.recv()
+        found: list[Translation] | HeedError | MemoryError = end.recv()
     except (EOFError, OSError):
         process.join()
         raise WorkerError(
             f"One of the processes that translate has ended ({_ending(process.exitcode)}). If "
             "memory is short, use fewer (--threads) or a smaller --batch-size."
         ) from None
-    if isinstance(found, HeedError):
+    if isinstance(found, Exception):
         raise found
     return found
 
@@ -170,7 +162,7 @@ def _work(
             lines, first_line = end.recv()
             try:
                 found = own.translate(lines, first_line=first_line, **options)
-            except HeedError as error:
+            except (HeedError, MemoryError) as error:
                 end.send(error)
             else:
                 end.send(found)

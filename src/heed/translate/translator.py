@@ -5,7 +5,7 @@ A line is normalized, encoded, batched with lines of similar length, searched an
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING, Any, overload
 
 from heed.bundle.alignment import AlignmentHeads
@@ -295,7 +295,7 @@ class Translator:
         options |= {"target_lang": target_lang, "alignment": alignment, "protect": protect}
         options |= {"alternatives": alternatives, "localize_numbers": localize_numbers}
         options |= {"glossary": glossary}
-        with Processes(self, options, processes) as several:
+        with closing(Processes(self, options, processes)) as several:
             for portion in buffers(wanted, **limits, has_paused=has_paused):
                 yield from several.translate(portion, n_done)
                 n_done += len(portion)
