@@ -76,6 +76,7 @@ def test_no_more_processes_than_threads_and_lines_allow(translator: Translator) 
     assert started(LINES) == 0
     assert started(LINES, processes=2) == 2
     assert started(LINES, processes=9) == 3
+    assert started(LINES, processes=None) == 3
     assert started(LINES[:8], processes=9) == 2
     assert started(LINES[:7], processes=9) == 0
 

@@ -475,7 +475,7 @@ def translate_all(
     with Waiting(session) as waiting, ExitStack() as stack:
         # Open it first, so that an unwritable folder fails before an hour of translating.
         writer = stack.enter_context(open_saved(save)) if save else None
-        translations = translator.translate_stream(sources, processes=choose_threads(), **search)
+        translations = translator.translate_stream(sources, processes=None, **search)
         for found in waiting.counted(translations, "translating", of=len(sources), unit="lines"):
             texts.append(found.text)
             if writer:

@@ -20,7 +20,6 @@ from heed.cli.models import find_model
 from heed.cli.terminal import echo
 from heed.disk.files import require_writable_file, to_json, write_atomically
 from heed.errors import ConfigError, UsageError
-from heed.machine.threads import choose_threads
 
 if TYPE_CHECKING:
     from heed.bundle.bundle import Bundle
@@ -102,7 +101,7 @@ def prune(session: Session, /, model: str, flags: PruneFlags) -> None:
     from heed.bundle.bundle import load_bundle, save_bundle
     from heed.compress import prune as pruning
     from heed.compress.importance import importance
-    from heed.machine.threads import set_threads
+    from heed.machine.threads import choose_threads, set_threads
 
     folder = find_model(model)
     place = _place(folder, flags)
@@ -310,8 +309,7 @@ def _compare_translations(
             translator.reader.line(pair.src, pair.target_lang or target_lang) for pair in pairs
         ]
         session.say(f"Translating {len(lines)} lines with {os.fspath(path)} …")
-        translations = translator.translate_stream(lines, processes=choose_threads())
-        systems[name] = [found.text for found in translations]
+        systems[name] = [found.text for found in translator.translate_stream(lines, processes=None)]
     references = [[pair.tgt for pair in pairs]]
     reading = reading_here(*(pair.target_lang or target_lang for pair in pairs))
     show(session, report(systems, references, metrics=("bleu", "chrf"), reading=reading))

@@ -16,7 +16,6 @@ from heed.cli.models import find_model
 from heed.cli.runs import held_if_run
 from heed.cli.terminal import echo
 from heed.errors import ConfigError, DataError, UsageError
-from heed.machine.threads import choose_threads
 
 if TYPE_CHECKING:
     from heed.bundle.bundle import Bundle
@@ -290,8 +289,7 @@ def _compare(
         translator = load(path, dtype=name, shortlist=name == "int8", **ways)
         _, target_lang = translator.reader.direction(None, None)
         session.say(f"Translating {len(lines)} lines with {name} …")
-        translations = translator.translate_stream(lines, processes=choose_threads())
-        systems[name] = [found.text for found in translations]
+        systems[name] = [found.text for found in translator.translate_stream(lines, processes=None)]
     reading = reading_here(target_lang)
     show(session, report(systems, [references], metrics=("bleu", "chrf"), reading=reading))
 

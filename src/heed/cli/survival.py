@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from heed.cli.command import Session
 from heed.cli.terminal import echo
 from heed.cli.waiting import Waiting
-from heed.machine.threads import choose_threads
 
 if TYPE_CHECKING:
     from heed.evaluate.counts import Reading
@@ -75,7 +74,7 @@ def translated(
     waiting: Waiting,
 ) -> "Iterator[Translation]":
     """The translations of the lines of a trial; shows how many there are."""
-    found = translator.translate_stream(lines, processes=choose_threads(), **search)
+    found = translator.translate_stream(lines, processes=None, **search)
     phase = f"translating {trial.label!r}"
     return waiting.counted(found, phase, of=len(lines), unit="lines")
 

@@ -29,7 +29,6 @@ from heed.cli.streams import LineWriter, decode_lines, open_input, open_output
 from heed.cli.traced import token_bars
 from heed.data.lines import STDIN, shown_name
 from heed.errors import UsageError
-from heed.machine.threads import choose_threads
 from heed.translate.result import Translation
 
 if TYPE_CHECKING:
@@ -279,7 +278,7 @@ def translate(
             glossary=glossary,
             buffer_lines=1 if is_interactive else batching.buffer_size,
             has_paused=has_paused,
-            processes=choose_threads(),
+            processes=None,
             target_lang=target_lang,
             alignment=output.alignment is not None,
             alternatives=output.alternatives,

@@ -23,7 +23,6 @@ from heed.cli.protect import Protection, protect_options
 from heed.disk.files import read_bytes, require_writable_file, write_atomically
 from heed.documents.files import open_document
 from heed.errors import UsageError
-from heed.machine.threads import choose_threads
 
 EXAMPLES = """
 heed translate-file page.html page.de.html -m run/
@@ -97,7 +96,7 @@ def translate_file(
         doubtful = Doubtful(doubting, stack, unit="text")
         found = translator.translate_stream(
             doubtful.reading(segment.text for segment in document.segments),
-            processes=choose_threads(),
+            processes=None,
             target_lang=target_lang,
             alignment=any(s.needs_alignment for s in document.segments),
             glossary=glossary,

@@ -33,7 +33,6 @@ from heed.engine.packed import save_rounded
 from heed.errors import ConfigError, DataError
 from heed.evaluate.counts import count_bleu, count_chrf, reading_here
 from heed.machine.seeds import derived_random
-from heed.machine.threads import choose_threads
 from heed.text.extend import kind_of
 from heed.train.recipe.files import RECIPE_FILE
 from heed.train.recipe.folder import MADE_FROM, TEACHER, require_unused
@@ -330,8 +329,8 @@ def teach(
 
 def _translated(translator: Translator, pairs: Sequence[Pair], beam_size: int) -> list[str]:
     lines = [translator.reader.line(pair.src, pair.target_lang) for pair in pairs]
-    ways: Any = {"processes": choose_threads(), "beam_size": beam_size}
-    return [one.text for one in translator.translate_stream(lines, **ways)]
+    found = translator.translate_stream(lines, processes=None, beam_size=beam_size)
+    return [one.text for one in found]
 
 
 def measure(translator: Translator, dev: Sequence[Pair]) -> dict[str, float]:

@@ -55,15 +55,18 @@ class Processes:
     Args:
         translator: translates short portions in this process, with all of its threads.
         options: of its `translate`, for all lines.
-        most: processes at most; no more than the translator has threads and memory has room for.
+        most: processes at most, None = one for each thread of the translator; no more than these
+            and than memory has room for.
     """
 
-    def __init__(self, translator: Translates, options: Mapping[str, Any], most: int) -> None:
+    def __init__(
+        self, translator: Translates, options: Mapping[str, Any], most: int | None
+    ) -> None:
         self._translator, self._options = translator, options
         model = translator.model
         n_workers = model.n_workers if isinstance(model, Parallel) else 1
         # Elsewhere the system's own libraries may not survive a fork.
-        self._most = min(most, n_workers) if sys.platform == "linux" else 1
+        self._most = min(most or n_workers, n_workers) if sys.platform == "linux" else 1
         self._started: list[tuple[BaseProcess, Connection]] = []
 
     def close(self) -> None:

@@ -258,7 +258,7 @@ class Translator:
         buffer_lines: int = 2048,
         buffer_chars: int = 1 << 20,
         has_paused: Callable[[], bool] | None = None,
-        processes: int = 1,
+        processes: int | None = 1,
         target_lang: str | None = None,
         alignment: bool = False,
         alternatives: int = 0,
@@ -275,8 +275,8 @@ class Translator:
             buffer_lines: lines gathered, sorted by length and translated together.
             buffer_chars: a portion also ends when it holds this many characters.
             has_paused: called after each line; True ends the portion, if the next line must wait.
-            processes: most that divide a long portion, on Linux with heed's engine; no more than
-                the translator has threads. They are forked, so start no threads of your own before.
+            processes: most that divide a long portion, on Linux with heed's engine; None = one for
+                each thread, at most. They are forked, so start no threads of your own before.
             target_lang: one of the model's target languages.
             alignment: also record cross-attention.
             alternatives: the largest number of other translations of each line.
@@ -289,7 +289,8 @@ class Translator:
             One translation a line, in order.
         """
         n_done = 0
-        arguments.require_whole(processes, "processes", 1)
+        if processes is not None:
+            arguments.require_whole(processes, "processes", 1)
         wanted = with_prefixes(lines, prefixes, name="lines")
         limits = {"max_lines": buffer_lines, "max_chars": buffer_chars}
         options |= {"target_lang": target_lang, "alignment": alignment, "protect": protect}
