@@ -1,7 +1,9 @@
 """ZIP archives of XML: documents, slides, books."""
 
 import io
+import re
 import struct
+import xml.dom.minidom
 import zipfile
 
 import pytest
@@ -82,6 +84,56 @@ def test_the_parts_of_a_document_may_have_numbers() -> None:
     parts: dict[str, str | bytes] = {"word/document2.xml": DOCX, "word/footnotes2.xml": DOCX}
     document = open_archive("a.docx", archive(parts), "docx")
     assert [segment.text for segment in document.segments] == ["a b", "a b"]
+
+
+WORD, DRAWING, TEXT = (
+    "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
+    "http://schemas.openxmlformats.org/drawingml/2006/main",
+    "urn:oasis:names:tc:opendocument:xmlns:text:1.0",
+)
+OFFICE = TEXT.replace("text", "office")
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "prefix", "namespace"),
+    [
+        ("a.docx/word/document.xml", DOCX.replace("w:r>", "w:r>\n"), "w", WORD),
+        ("a.docx/word/document.xml", DOCX, "w", "http://purl.oclc.org/ooxml/wordprocessingml/main"),
+        ("a.pptx/ppt/slides/slide1.xml", f"<a:sld>{PPTX}</a:sld>", "a", DRAWING),
+        ("a.odt/content.xml", f"<text:a>{ODF}</text:a>", "text", TEXT),
+    ],
+)
+@pytest.mark.parametrize("written", ["ns0:", "", "a:", "w:", "text:"])
+def test_namespaces_decide_and_not_their_prefixes(
+    name: str, part: str, prefix: str, namespace: str, written: str
+) -> None:
+    """Python's `ElementTree` writes `ns0:`, and other programs write no prefix."""
+    file, _, path = name.partition("/")
+    usual = open_archive(file, archive({path: part}), file[2:])
+    declared = f"xmlns:{written[:-1]}" if written else "xmlns"
+    part = re.sub(rf"(</?){prefix}:", rf"\1{written}", part)
+    part = part.replace(">", f' {declared}="{namespace}">', 1)
+    others = {"p": "p", "office": OFFICE, "number": OFFICE.replace("office", "datastyle")}
+    also = "".join(f' xmlns:{prefix}="{uri}"' for prefix, uri in others.items())
+    part = part.replace(">", f"{also}>", 1)
+    document = open_archive(file, archive({path: part}), file[2:])
+    assert document.segments == usual.segments
+    same = contents(document.join(unchanged(document.segments)))[path].decode()
+    assert same == part
+    done = contents(document.join(shouted(document.segments)))[path].decode()
+    assert done.lower() == part.lower() != done
+    xml.dom.minidom.parseString(done)
+
+
+def test_a_usual_prefix_of_another_namespace_means_nothing() -> None:
+    part = DOCX.replace(">", ' xmlns:w="urn:other">', 1)
+    assert open_archive("a.docx", archive({"word/document.xml": part}), "docx").segments == []
+    within = (
+        f'<x:p xmlns:x="{WORD}"><x:r><x:t>c</x:t></x:r></x:p><w:p><w:r><w:t>d</w:t></w:r></w:p>'
+    )
+    part = part.replace("</w:document>", f"{within}</w:document>")
+    document = open_archive("a.docx", archive({"word/document.xml": part}), "docx")
+    assert [segment.text for segment in document.segments] == ["c"]
 
 
 def test_headers_and_footers_of_opendocument_are_translated() -> None:

@@ -26,20 +26,20 @@ def paragraph(*parts: str) -> str:
 
 
 def texts(part: str) -> list[str]:
-    return [segment.text for segment in split_runs(part, "w").segments]
+    return [segment.text for segment in split_runs(part).segments]
 
 
 def test_unchanged_segments_give_the_part() -> None:
     part = paragraph(
         run("a "), "<w:proofErr/>", run("b", BOLD), '<w:r w:rsidR="1"><w:t>c</w:t></w:r>'
     )
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     assert assembly.join(unchanged(assembly.segments)) == part
 
 
 def test_runs_move_with_their_words_and_plain_text_stays_in_runs() -> None:
     part = paragraph(run("a "), run("blue shirt", BOLD), run(" is here &amp; now."))
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     assert texts(part) == ["a blue shirt is here & now."]
     assert assembly.join(backwards(assembly.segments)) == paragraph(
         run(". now &amp; here is "), run("shirt blue", BOLD), run(" a")
@@ -50,7 +50,7 @@ def test_a_text_inside_another_element_of_a_run_stays() -> None:
     """Word writes a symbol this way, with a letter for programs without the symbol."""
     symbol = "<mc:AlternateContent><mc:Fallback><w:t>A</w:t></mc:Fallback></mc:AlternateContent>"
     part = paragraph(f'<w:r><w:t xml:space="preserve">a </w:t>{symbol}<w:t>b</w:t></w:r>')
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     assert texts(part) == ["a", "b"]
     done = assembly.join(shouted(assembly.segments))
     assert symbol in done
@@ -65,7 +65,7 @@ def test_neighboring_runs_that_look_the_same_are_one() -> None:
         '<w:r><w:rPr><w:b/><w:lang w:val="en"/></w:rPr><w:lastRenderedPageBreak/>'
         "<w:t>lue</w:t></w:r>",
     )
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     assert texts(part) == ["a b blue"]
     done = assembly.join(shouted(assembly.segments))
     assert re.sub(' w:rsidR="00AA"', "", done) == paragraph(run("A B "), run("BLUE", BOLD))
@@ -75,7 +75,7 @@ def test_links_and_bookmarks_move_with_their_words() -> None:
     link = '<w:hyperlink r:id="1">' + run("two words", "<w:u/>") + "</w:hyperlink>"
     mark = '<w:bookmarkStart w:id="0"/>'
     part = paragraph(run("first and "), link, mark, run(" at the end"))
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     done = assembly.join(backwards(assembly.segments))
     assert done.count('<w:hyperlink r:id="1">' + run("words two", "<w:u/>") + "</w:hyperlink>") == 1
     assert done.count(mark) == 1
@@ -93,7 +93,7 @@ def test_links_and_bookmarks_move_with_their_words() -> None:
 )
 def test_what_is_no_plain_run_parts_texts(between: str) -> None:
     part = paragraph(run("a b"), between, run("c d"))
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     assert texts(part) == ["a b", "c d"]
     assert assembly.join(shouted(assembly.segments)) == paragraph(run("A B"), between, run("C D"))
 
@@ -103,7 +103,7 @@ def test_what_is_no_text_parts_the_texts_of_a_run() -> None:
     part = paragraph(
         run("a "), f"<w:r>{look}<w:t>man</w:t><w:br/><w:t>a </w:t><w:t>dog</w:t></w:r>", run(" b")
     )
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     assert texts(part) == ["a man", "a dog b"]
     assert assembly.join(shouted(assembly.segments)) == paragraph(
         run("A "), run("MAN", BOLD), f"<w:r>{look}<w:br/></w:r>", run("A DOG", BOLD), run(" B")
@@ -117,7 +117,7 @@ def test_hyphens_of_a_word_do_not_part_it() -> None:
         f"<w:r>{soft}</w:r><w:r>{hard}</w:r>",
         run("all"),
     )
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     assert texts(part) == ["Software by e\u2011mail, \u2011all"]
     assert assembly.join(unchanged(assembly.segments)) == part
     done = assembly.join(shouted(assembly.segments))
@@ -128,7 +128,7 @@ def test_hyphens_of_a_word_do_not_part_it() -> None:
 def test_tracked_insertions_move_with_their_words() -> None:
     inserted = '<w:ins w:id="1">{}</w:ins>'
     part = paragraph(run("a "), inserted.format(run("new ")), run("dog"))
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     assert texts(part) == ["a new dog"]
     assert assembly.join(unchanged(assembly.segments)) == part
     done = assembly.join(backwards(assembly.segments))
@@ -136,14 +136,14 @@ def test_tracked_insertions_move_with_their_words() -> None:
     assert inserted.format(run("new ")) in done
     within = inserted.format(run("b c") + "<w:r><w:tab/></w:r>" + run("d e"))
     part = paragraph(run("a "), within, run(" f"))
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     assert texts(part) == ["a", "b c", "d e", "f"]  # half of a pair parts texts
     assert assembly.join(shouted(assembly.segments)) == re.sub(
         "(?<=>)[a-f ]+(?=<)", lambda match: match[0].upper(), part
     )
     mark = "<w:pPr><w:rPr><w:ins/></w:rPr></w:pPr>"
     part = f"<w:document><w:p>{mark}{run('a')}</w:p></w:document>"
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     assert assembly.join(shouted(assembly.segments)) == part.replace(">a<", ">A<")
 
 
@@ -165,7 +165,7 @@ def deleted(text: str, tag: str = "w:delText") -> str:
 )
 def test_tracked_deletions_are_no_text_and_do_not_part_one(change: str) -> None:
     part = paragraph(run("the "), change, run("new dog"))
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     assert texts(part) == ["the new dog"]
     assert assembly.join(unchanged(assembly.segments)) == part
     assert assembly.join(shouted(assembly.segments)) == paragraph(
@@ -181,7 +181,7 @@ def test_tracked_deletions_are_no_text_and_do_not_part_one(change: str) -> None:
 def test_a_deletion_and_an_insertion_in_a_word_leave_one_word() -> None:
     change = f"<w:del>{deleted('our')}</w:del><w:ins>{run('or')}</w:ins>"
     part = paragraph(run("the col"), change, run(" of it"))
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     assert texts(part) == ["the color of it"]
     done = assembly.join(shouted(assembly.segments))
     assert re.sub("<w:delText.*?/w:delText>|<.*?>", "", done) == "THE COLOR OF IT"
@@ -190,7 +190,7 @@ def test_a_deletion_and_an_insertion_in_a_word_leave_one_word() -> None:
 def test_a_deleted_paragraph_or_mark_has_no_text() -> None:
     mark = "<w:pPr><w:rPr><w:del w:id='1'/></w:rPr></w:pPr>"
     part = f"<w:document><w:p>{mark}<w:del>{deleted('all of it')}</w:del></w:p></w:document>"
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     assert texts(part) == []
     assert assembly.join([]) == part
 
@@ -199,7 +199,7 @@ def test_the_parts_of_a_deleted_field_keep_their_order() -> None:
     kinds = ("begin", "separate", "end")
     fields = [f'<w:del><w:r><w:fldChar w:fldCharType="{kind}"/></w:r></w:del>' for kind in kinds]
     part = paragraph(run("a b"), fields[0], run(" c d "), fields[1], fields[2], run("e f"))
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     assert texts(part) == ["a b", "c d", "e f"]
     assert re.findall('Type="(.*?)"', assembly.join(backwards(assembly.segments))) == list(kinds)
 
@@ -208,7 +208,7 @@ def test_the_parts_of_a_deleted_field_keep_their_order() -> None:
 def test_the_mark_of_a_note_does_not_part_a_sentence(name: str) -> None:
     mark = f'<w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:{name} w:id="1"/></w:r>'
     part = paragraph(run("the dog"), mark, run(" barks."))
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     assert texts(part) == ["the dog barks."]
     assert assembly.join(unchanged(assembly.segments)) == part
     assert assembly.join(shouted(assembly.segments)) == paragraph(
@@ -219,7 +219,7 @@ def test_the_mark_of_a_note_does_not_part_a_sentence(name: str) -> None:
     own = f'<w:r><w:{name} w:customMarkFollows="1" w:id="1"/><w:t>*</w:t></w:r>'
     part = paragraph(run("the dog"), own, run(" barks."))
     xml.dom.minidom.parseString(
-        split_runs(part, "w").join(shouted(split_runs(part, "w").segments)).replace("w:", "w_")
+        split_runs(part).join(shouted(split_runs(part).segments)).replace("w:", "w_")
     )
 
 
@@ -238,7 +238,7 @@ INSIDE = (
 @given(st.lists(st.lists(st.sampled_from(INSIDE), max_size=5), max_size=4))
 def test_translated_runs_keep_what_is_no_text_in_its_order(runs: list[list[str]]) -> None:
     part = paragraph(*(f"<w:r>{''.join(inside)}</w:r>" for inside in runs))
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     assert assembly.join(unchanged(assembly.segments)) == part
     done = assembly.join(shouted(assembly.segments))
     xml.dom.minidom.parseString(done.replace("<w:document>", '<w:document xmlns:w="w">'))
@@ -282,7 +282,7 @@ INDENTED = """<w:document>
 
 
 def test_white_space_between_elements_means_nothing() -> None:
-    assembly = split_runs(INDENTED, "w")
+    assembly = split_runs(INDENTED)
     assert texts(INDENTED) == ["a blue shirt is here"]
     assert assembly.join(unchanged(assembly.segments)) == INDENTED
     done = assembly.join(backwards(assembly.segments))
@@ -296,14 +296,14 @@ def test_white_space_between_elements_means_nothing() -> None:
 def test_tracked_formats_within_a_format_are_kept() -> None:
     changed = "<w:b/><w:rPrChange><w:rPr><w:i/></w:rPr></w:rPrChange>"
     part = paragraph(run("a b c "), run("d", changed))
-    assembly = split_runs(part, "w")
+    assembly = split_runs(part)
     assert assembly.join(shouted(assembly.segments)) == paragraph(run("A B C "), run("D", changed))
 
 
 def test_slides_have_runs_too() -> None:
     bold = '<a:r><a:rPr lang="en" b="1"/><a:t>Hi</a:t></a:r>'
     part = f"<a:p>{bold}<a:r><a:rPr/><a:t> all of you</a:t></a:r></a:p>"
-    assembly = split_runs(part, "a")
+    assembly = split_runs(part)
     assert [segment.text for segment in assembly.segments] == ["Hi all of you"]
     assert assembly.join(shouted(assembly.segments)) == part.replace("Hi", "HI").replace(
         "all of you", "ALL OF YOU"
@@ -311,16 +311,16 @@ def test_slides_have_runs_too() -> None:
 
 
 def test_what_a_model_says_stays_text() -> None:
-    assembly = split_runs(paragraph(run("a")), "w")
+    assembly = split_runs(paragraph(run("a")))
     done = assembly.join([Translation(text="<w:p>&\x00\ufdd0\ufdd1")])
     assert done == paragraph(run("&lt;w:p&gt;&amp;"))
 
 
 def test_malformed_parts_and_noncharacters_are_refused() -> None:
     with pytest.raises(DataError, match="malformed at line 1, column 6: </b> comes before <w:p>"):
-        split_runs("<w:p></b>", "w")
+        split_runs("<w:p></b>")
     with pytest.raises(DataError, match=r"has U\+FDD0 or U\+FDD1, which are not characters"):
-        split_runs("<w:p>\ufdd0</w:p>", "w")
+        split_runs("<w:p>\ufdd0</w:p>")
 
 
 @pytest.mark.parametrize(
@@ -328,5 +328,5 @@ def test_malformed_parts_and_noncharacters_are_refused() -> None:
 )
 def test_hostile_blanks_take_one_pass(run: str) -> None:
     text = f"<w:document><w:p>{run}<w:t>a dog</w:t></w:r></w:p></w:document>"
-    assembly = split_runs(text, "w")
+    assembly = split_runs(text)
     assert assembly.join(unchanged(assembly.segments)) == text

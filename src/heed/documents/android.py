@@ -15,6 +15,7 @@ from heed.documents.attributes import attribute
 from heed.documents.fields import FIELD
 from heed.documents.flow import flow
 from heed.documents.markup import Markup, escape_xml
+from heed.documents.namespaces import with_usual_prefixes
 from heed.documents.passages import parts_of
 from heed.documents.structure import Rules, matched, structure
 from heed.documents.tags import Token, parts_of_text, read_tokens
@@ -50,7 +51,7 @@ def split_resources(text: str) -> Markup:
     Raises:
         DataError: the XML is malformed.
     """
-    tokens = read_tokens(text, is_xml=True)
+    tokens = with_usual_prefixes(text, read_tokens(text, is_xml=True))
     tokens = [part for token in _without_kept(text, tokens) for part in _unescaped(token)]
     segments, parts = flow(
         structure(text, tokens, _RULES),

@@ -27,7 +27,6 @@ MAX_RATIO = 200
 _SMALL_BYTES = 1 << 20
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _IS_ENCRYPTED = 1
-_PREFIX = re.compile(r"<(\w+):")
 
 # Elements of OpenDocument without translatable text.
 _ODF_IGNORED = [
@@ -49,23 +48,12 @@ _ODF_SPLITTING = [
     "text:h",
     "text:tab",
     "text:line-break",
+    "text:index-title-template",
     "table:table-cell",
     "draw:frame",
+    "svg:title",
+    "svg:desc",
 ]
-_ODF_JOINING = [
-    "text:span",
-    "text:a",
-    "text:s",
-    "text:bookmark",
-    "text:bookmark-start",
-    "text:bookmark-end",
-    "text:soft-page-break",
-    "text:change",  # where a tracked deletion was
-    "text:change-start",
-    "text:change-end",
-    "office:annotation-end",
-]
-
 _ODF_BLANKS = ["text:s"]
 
 
@@ -75,17 +63,14 @@ def _split_odf(text: str) -> Content:
         kind="xml",
         ignore_tags=_ODF_IGNORED,
         splitting_tags=_ODF_SPLITTING,
-        non_splitting_tags=_ODF_JOINING,
         blank_tags=_ODF_BLANKS,
+        outline_detection=False,
+        has_namespaces=True,
     )
 
 
 def _office(archive: zipfile.ZipFile, on_read: OnRead) -> Callable[[str], Content]:
-    def split(text: str) -> Content:
-        prefix = _PREFIX.search(text)
-        return split_runs(text, "w" if prefix and prefix[1] == "w" else "a", on_read)
-
-    return split
+    return lambda text: split_runs(text, on_read)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from heed.documents.flow import Part, flow
+from heed.documents.namespaces import with_usual_prefixes
 from heed.documents.passages import MODES, parts_of, sentences
 from heed.documents.segment import Segment, require_one_each
 from heed.documents.structure import Rules, names, structure
@@ -55,10 +56,12 @@ def parse_markup(
     blank_tags: Collection[str] = (),
     outline_detection: bool = True,
     split_sentences: str = "nonewlines",
+    *,
+    has_namespaces: bool = False,
 ) -> Markup:
     """Split a page or a fragment into segments; joining them unchanged restores the text.
 
-    The arguments are those of DeepL's API, except for `blank_tags`.
+    The arguments are those of DeepL's API, except for `blank_tags` and `has_namespaces`.
 
     Args:
         text: HTML, however malformed, or XML.
@@ -70,6 +73,8 @@ def parse_markup(
         outline_detection: for XML, detect which elements separate texts.
         split_sentences: one of `heed.documents.passages.MODES`. Line breaks have no meaning in
             markup, unless this is `1`.
+        has_namespaces: whether the names given here have the usual prefixes of their namespaces,
+            where the XML may have others.
 
     Raises:
         DataError: the XML is malformed.
@@ -90,8 +95,9 @@ def parse_markup(
         blanks=names(blank_tags, is_xml=is_xml),
         has_outline=outline_detection,
     )
+    tokens = read_tokens(text, is_xml=is_xml)
     segments, parts = flow(
-        structure(text, read_tokens(text, is_xml=is_xml), rules),
+        structure(text, with_usual_prefixes(text, tokens) if has_namespaces else tokens, rules),
         is_html=not is_xml,
         split=_SPLITTERS[split_sentences],
         escape=escape_xml if is_xml else escape,

@@ -17,10 +17,11 @@ from heed.documents.assembly import Assembly, Original
 from heed.documents.flow import flow
 from heed.documents.markup import Markup
 from heed.documents.markup import escape as escape_markup
+from heed.documents.namespaces import with_usual_prefixes
 from heed.documents.passages import sentences
 from heed.documents.segment import REPEATED_AN_ELEMENT, OnRead, Segment, ignore
-from heed.documents.structure import Rules, structure
-from heed.documents.tags import NO_XML_CHARACTER, Token, read_tokens
+from heed.documents.structure import Rules, matched, structure
+from heed.documents.tags import NO_XML_CHARACTER, Token, opened, read_tokens
 from heed.errors import DataError
 from heed.translate.result import Translation
 
@@ -33,8 +34,8 @@ _END_RUN = ("close", "r")
 # Differences that do not change the look: editing sessions, languages, marks of the spell checker,
 # and indents.
 _INVISIBLE = re.compile(
-    r'(?<!\s)\s++(?:w:rsid\w*|lang|altLang|dirty|err|noProof|smtClean)="[^"]*"'
-    r"|<w:(?:lang|noProof)\b[^<>]*/>"
+    r'(?<!\s)\s++(?:(?:\w+:)?rsid\w*|lang|altLang|dirty|err|noProof|smtClean)="[^"]*"'
+    r"|<(?:\w+:)?(?:lang|noProof)\b[^<>]*/>"
     r"|(?<=>)\s++(?=<)"
 )
 _MOVED = frozenset(
@@ -49,6 +50,9 @@ _DELETED = frozenset(("del", "moveFrom"))  # tracked changes, too; no reader rea
 _NOTES = frozenset(("footnoteReference", "endnoteReference", "commentReference"))
 _DROPPED = frozenset(("proofErr", "lastRenderedPageBreak", "softHyphen"))
 _HYPHEN = "noBreakHyphen"
+_TEXTS = ("w:t", "a:t")
+_WRITTEN_NAME = re.compile(r"<([^\s/>]+)")
+_SPACE = re.compile(r"\s+xml:space\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 _RULES = Rules(is_xml=False)
 
 
@@ -102,12 +106,11 @@ class _Line:
         return f"{self.before}{runs}{self.after}"
 
 
-def split_runs(text: str, prefix: str, on_read: OnRead = ignore) -> Assembly:
+def split_runs(text: str, on_read: OnRead = ignore) -> Assembly:
     """Split the texts of a part of a document.
 
     Args:
         text: the part's XML.
-        prefix: prefix of its XML names: `w` in word processing, `a` in slides.
         on_read: called for what is repeated; may stop this.
 
     Raises:
@@ -115,8 +118,9 @@ def split_runs(text: str, prefix: str, on_read: OnRead = ignore) -> Assembly:
     """
     require_no_marks(text)
     tokens = read_tokens(text, is_xml=True)
-    structure(text, tokens, replace(_RULES, is_xml=True))
-    return _Parts(text, _with_indents(tokens, f"{prefix}:t"), prefix, on_read).assembly
+    matched(text, tokens, is_xml=True)
+    tokens = with_usual_prefixes(text, tokens)
+    return _Parts(text, _with_indents(tokens), on_read).assembly
 
 
 def require_no_marks(text: str) -> None:
@@ -129,13 +133,14 @@ def require_no_marks(text: str) -> None:
         raise DataError("The document has U+FDD0 or U+FDD1, which are not characters. Remove them.")
 
 
-def _with_indents(tokens: list[Token], holder: str) -> list[Token]:
-    """Append white space to the tag before it, unless it is in a `holder`, which holds text."""
+def _with_indents(tokens: list[Token]) -> list[Token]:
+    """Append white space to the tag before it, unless it is in an element that holds text."""
     joined: list[Token] = []
     opened: list[str] = []
     for token in tokens:
         is_indent = token.kind == "text" and not token.raw.strip(_WHITE_SPACE)
-        if is_indent and opened[-1:] != [holder] and joined and joined[-1].kind != "text":
+        is_between = not (opened and opened[-1] in _TEXTS)
+        if is_indent and is_between and joined and joined[-1].kind != "text":
             joined[-1] = replace(joined[-1], raw=joined[-1].raw + token.raw)
             continue
         joined.append(token)
@@ -153,10 +158,10 @@ class _Parts:
     run becomes several runs of the same format.
     """
 
-    def __init__(self, text: str, tokens: list[Token], prefix: str, on_read: OnRead) -> None:
+    def __init__(self, text: str, tokens: list[Token], on_read: OnRead) -> None:
         self.assembly = Assembly()
         self._on_read = on_read
-        self._text, self._tokens, self._prefix = text, tokens, prefix
+        self._text, self._tokens = text, tokens
         self._line: list[Run | Token] = []
         self._latest: Run | None = None  # texts of one run share its tags, which may be long
         self._start: int | None = None  # start of the line
@@ -172,7 +177,7 @@ class _Parts:
     def _read(self, number: int) -> int:
         """Read the element at a token, and return the number of the token after it."""
         token = self._tokens[number]
-        match token.kind, self._name(token):
+        match token.kind, _name(token):
             case "open", "r":
                 return self._open_run(number)
             case "open", name if name in _DELETED and not self._is_inside:
@@ -199,14 +204,11 @@ class _Parts:
                     self._depths[-1] += {"open": 1, "close": -1}.get(token.kind, 0)
         return number + 1
 
-    def _name(self, token: Token) -> str:
-        return token.name.removeprefix(f"{self._prefix}:")
-
     def _keep_deleted(self, number: int) -> int:
         """Let a tracked deletion stand among the words, without a word of its own."""
         after = _behind(self._tokens, number)
         # The parts of a field must keep their order.
-        if any(self._name(token) == "fldChar" for token in self._tokens[number:after]):
+        if any(_name(token) == "fldChar" for token in self._tokens[number:after]):
             self._end_line(self._tokens[number].start)
             self.assembly.keep(self._raw(number, after))
         else:
@@ -225,7 +227,7 @@ class _Parts:
     def _open_run(self, number: int) -> int:
         start = number
         number += 1
-        if self._name(self._tokens[number]) == "rPr":
+        if _name(self._tokens[number]) == "rPr":
             number = _behind(self._tokens, number)
         if self._is_note(number):
             self._add_mark(start, number + 2)
@@ -233,14 +235,14 @@ class _Parts:
         self._heads.append(self._raw(start, number))
         self._depths.append(0)
         first = number
-        while self._name(self._tokens[first]) in _DROPPED:
+        while _name(self._tokens[first]) in _DROPPED:
             first += 1
         if self._is_text(first):
             self._begin_line(self._tokens[start].start)
             self._is_inside = True
             return first
         last = self._tokens[first]
-        if first > number and self._start is not None and (last.kind, self._name(last)) == _END_RUN:
+        if first > number and self._start is not None and (last.kind, _name(last)) == _END_RUN:
             self._heads.pop()
             self._depths.pop()
             return first + 1
@@ -251,17 +253,17 @@ class _Parts:
     def _is_note(self, number: int) -> bool:
         """Whether a run holds only the mark of a note, from a token on."""
         token = self._tokens[number]
-        if self._is_inside or token.kind != "empty" or self._name(token) not in _NOTES:
+        if self._is_inside or token.kind != "empty" or _name(token) not in _NOTES:
             return False
         following = self._tokens[number + 1]
-        return (following.kind, self._name(following)) == _END_RUN
+        return (following.kind, _name(following)) == _END_RUN
 
     def _is_text(self, number: int) -> bool:
         """Whether an element that holds only text, or is a hyphen, begins at a token."""
         token = self._tokens[number]
-        if token.kind == "empty" and self._name(token) == _HYPHEN:
+        if token.kind == "empty" and _name(token) == _HYPHEN:
             return True
-        if (token.kind, self._name(token)) != ("open", "t"):
+        if (token.kind, _name(token)) != ("open", "t"):
             return False
         inside = self._tokens[number + 1 : _behind(self._tokens, number) - 1]
         return all(token.kind == "text" for token in inside)
@@ -271,13 +273,15 @@ class _Parts:
         self._on_read(0, len(self._heads[-1]) // REPEATED_AN_ELEMENT)
         if self._start is None:
             self._begin_line(token.start)
-            self._before = f"</{self._prefix}:r>"
+            self._before = _end_tag(self._heads[-1])
         self._is_inside = True
-        opening = '<w:t xml:space="preserve">' if self._prefix == "w" else token.raw
-        closing = f"</{self._prefix}:t></{self._prefix}:r>"
-        texts = self._tokens[number + 1 : after - 1]
-        if self._name(token) == _HYPHEN:
+        opening, texts = token.raw, self._tokens[number + 1 : after - 1]
+        if _name(token) == _HYPHEN:
+            opening = opened(token).replace(_HYPHEN, "t", 1)
             texts = [Token("text", "\u2011", token.start, text="\u2011")]
+        if token.name.startswith("w:"):
+            opening = f'{_SPACE.sub("", opening.rstrip())[:-1]} xml:space="preserve">'
+        closing = _end_tag(opening) + _end_tag(self._heads[-1])
         opening = self._heads[-1] + opening
         if self._latest is None or self._latest.opening != opening:
             self._latest = Run.of(opening, [], closing)
@@ -300,6 +304,17 @@ class _Parts:
                 self.assembly.keep(raw)
             self.assembly.keep(whole[len(raw) :])
         self._line, self._start, self._before, self._is_inside = [], None, "", False
+
+
+def _name(token: Token) -> str:
+    """The name of an element of word processing or of drawings without its prefix."""
+    return token.name.removeprefix("w:").removeprefix("a:")
+
+
+def _end_tag(opening: str) -> str:
+    """The tag that ends an element."""
+    name = _WRITTEN_NAME.match(opening)
+    return f"</{name[1]}>" if name else ""
 
 
 def _behind(tokens: list[Token], number: int) -> int:

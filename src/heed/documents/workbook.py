@@ -73,7 +73,7 @@ def split_workbook_part(
     tokens = read_tokens(text, is_xml=True)
     root = root_of(tokens)
     if root and local_name(root) == "wsDr":
-        return split_runs(text, "a", on_read)
+        return split_runs(text, on_read)
     partner = matched(text, tokens, is_xml=True)
     assembly = Assembly(text)
     is_formula = False
