@@ -2,6 +2,7 @@
 
 import re
 import xml.dom.minidom
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -221,6 +222,61 @@ def test_the_mark_of_a_note_does_not_part_a_sentence(name: str) -> None:
     xml.dom.minidom.parseString(
         split_runs(part).join(shouted(split_runs(part).segments)).replace("w:", "w_")
     )
+
+
+def mark(kind: str) -> str:
+    return f'<w:fldChar w:fldCharType="{kind}"/>'
+
+
+def parts_of_field(*kinds: str) -> str:
+    return "".join(f"<w:r>{mark(kind)}</w:r>" for kind in kinds)
+
+
+CODE = "<w:r><w:instrText> REF a </w:instrText></w:r>"
+BEGIN, SEPARATE, END = (parts_of_field(kind) for kind in ("begin", "separate", "end"))
+
+
+@pytest.mark.parametrize(
+    ("opening", "result", "closing"),
+    [
+        ('<w:fldSimple w:instr="PAGE">', "3", "</w:fldSimple>"),
+        (BEGIN + CODE + SEPARATE, "the house", END),
+        (BEGIN + CODE + BEGIN + CODE + SEPARATE + run("no") + END + SEPARATE, "it", END),
+        (f"<w:r>{mark('begin')}<w:instrText/>{mark('separate')}</w:r>", "it", END),
+        (BEGIN + CODE + END, "", ""),
+        (f"<w:r>{mark('begin')}{mark('separate')}<w:t>3</w:t>{mark('end')}</w:r>", "", ""),
+        ("<m:oMath><m:r><m:t>x</m:t></m:r></m:oMath>", "", ""),
+        ('<a:fld type="slidenum"><a:t>3</a:t></a:fld>', "", ""),
+    ],
+)
+def test_a_field_moves_among_the_words_of_its_sentence(
+    opening: str, result: str, closing: str
+) -> None:
+    field = opening + (run(result) if result else "") + closing
+    part = paragraph(run("a dog "), field, run(" barks."))
+    assembly = split_runs(part)
+    assert texts(part) == [f"a dog {result} barks."]
+    assert assembly.join(unchanged(assembly.segments)) == part
+    turned = assembly.join(backwards(assembly.segments))
+    backward = " ".join(result.split()[::-1])
+    assert opening + (run(backward) if result else "") + closing in turned
+    assert turned.index("barks") < turned.index(opening)
+
+
+def lowest_depth(marks: list[str]) -> int:
+    return min(accumulate({"begin": 1, "end": -1}.get(mark, 0) for mark in ["", *marks]))
+
+
+@given(st.lists(st.sampled_from((BEGIN, SEPARATE, END, CODE, "</w:p><w:p>", "a", "b. c"))))
+def test_fields_stay_well_nested_wherever_they_end(parts: list[str]) -> None:
+    part = paragraph(*(run(text) if text[0] != "<" else text for text in parts))
+    assembly = split_runs(part)
+    turned = assembly.join(backwards(assembly.segments))
+    xml.dom.minidom.parseString(turned.replace("<w:document>", '<w:document xmlns:w="w">'))
+    pattern = re.compile("begin|instrText|separate|end|w:p>")
+    before, after = pattern.findall(part), pattern.findall(turned)
+    assert sorted(after) == sorted(before)
+    assert lowest_depth(after) >= lowest_depth(before)
 
 
 INSIDE = (

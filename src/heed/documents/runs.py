@@ -1,9 +1,9 @@
 """Paragraphs of Office Open XML (.docx, .pptx), whose text is in runs of equal format.
 
 The runs with the most common format of a paragraph are its plain text. Other runs, links,
-bookmarks, marks of notes and tracked deletions move among the words as tags do (`inline.py`). A
-tab, a line break, a field or a picture separates texts, between runs and within one. White space
-between elements means nothing.
+bookmarks, marks of notes, fields, formulas and tracked deletions move among the words as tags do
+(`inline.py`). A tab, a line break or a picture separates texts, between runs and within one. White
+space between elements means nothing.
 
 Source: ECMA-376, part 1, sections 17.3 (WordprocessingML) and 21.1.2 (DrawingML).
 """
@@ -21,7 +21,8 @@ from heed.documents.namespaces import with_usual_prefixes
 from heed.documents.passages import sentences
 from heed.documents.segment import REPEATED_AN_ELEMENT, OnRead, Segment, ignore
 from heed.documents.structure import Rules, matched, structure
-from heed.documents.tags import NO_XML_CHARACTER, Token, opened, read_tokens
+from heed.documents.tags import NO_XML_CHARACTER, Kind, Token, opened, read_tokens
+from heed.documents.word_fields import field_tags
 from heed.errors import DataError
 from heed.translate.result import Translation
 
@@ -43,9 +44,10 @@ _MOVED = frozenset(
         *("hyperlink", "bookmarkStart", "bookmarkEnd", "commentRangeStart", "commentRangeEnd"),
         *("smartTag", "ins", "moveTo"),  # the latter are tracked changes
         *("moveFromRangeStart", "moveFromRangeEnd", "moveToRangeStart", "moveToRangeEnd"),
-        *("permStart", "permEnd"),
+        *("permStart", "permEnd", "fldSimple"),
     )
 )
+_WHOLE = frozenset(("fld", "m:oMath"))  # a field of a slide, which holds no run, and a formula
 _DELETED = frozenset(("del", "moveFrom"))  # tracked changes, too; no reader reads these words
 _NOTES = frozenset(("footnoteReference", "endnoteReference", "commentReference"))
 _DROPPED = frozenset(("proofErr", "lastRenderedPageBreak", "softHyphen"))
@@ -162,6 +164,7 @@ class _Parts:
         self.assembly = Assembly()
         self._on_read = on_read
         self._text, self._tokens = text, tokens
+        self._fields = field_tags(tokens)
         self._line: list[Run | Token] = []
         self._latest: Run | None = None  # texts of one run share its tags, which may be long
         self._start: int | None = None  # start of the line
@@ -182,6 +185,8 @@ class _Parts:
                 return self._open_run(number)
             case "open", name if name in _DELETED and not self._is_inside:
                 return self._keep_deleted(number)
+            case "open", name if name in _WHOLE and not self._is_inside:
+                return self._add_mark(number, _behind(self._tokens, number))
             case _, "t" | "noBreakHyphen" if (
                 self._heads and not self._depths[-1] and self._is_text(number)
             ):
@@ -215,11 +220,12 @@ class _Parts:
             self._add_mark(number, after)
         return after
 
-    def _add_mark(self, number: int, after: int) -> None:
-        """Add tokens to the line as one element without text."""
+    def _add_mark(self, number: int, after: int, kind: Kind = "empty") -> int:
+        """Add tokens to the line as one tag, of a field if it has a partner; return `after`."""
         start = self._tokens[number].start
         self._begin_line(start)
-        self._line.append(Token("empty", self._raw(number, after), start))
+        self._line.append(Token(kind, self._raw(number, after), start, "field"))
+        return after
 
     def _raw(self, number: int, after: int) -> str:
         return "".join(token.raw for token in self._tokens[number:after])
@@ -230,8 +236,10 @@ class _Parts:
         if _name(self._tokens[number]) == "rPr":
             number = _behind(self._tokens, number)
         if self._is_note(number):
-            self._add_mark(start, number + 2)
-            return number + 2
+            return self._add_mark(start, number + 2)
+        if start in self._fields and not self._is_inside:
+            kind, end = self._fields[start]
+            return self._add_mark(start, end + 1, kind)
         self._heads.append(self._raw(start, number))
         self._depths.append(0)
         first = number
@@ -356,7 +364,7 @@ def line_of(
         if isinstance(item, Run):
             tokens += _run_tokens(item, plain_format)
         else:
-            tokens.append(Token(item.kind, f"{_END}{item.raw}{_BEGIN}", item.start, "moved"))
+            tokens.append(Token(item.kind, f"{_END}{item.raw}{_BEGIN}", item.start, item.name))
     segments, parts = flow(
         structure(raw, tokens, _RULES), is_html=False, split=sentences, escape=_escape
     )
