@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
@@ -26,7 +26,7 @@ from heed.data.clean import CleanConfig
 from heed.data.corpus import DataConfig
 from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError
-from heed.model.config import ModelConfig
+from heed.model.families import FAMILIES
 from heed.text.vocab import TokenizerConfig
 from heed.train.recipe.asked import Asked
 from heed.train.step.config import TrainConfig
@@ -373,12 +373,15 @@ def test_mistakes_that_the_caller_found_are_told_with_the_others() -> None:
     assert str(caught.value).splitlines()[1] == "  r.toml: preset is no table."
 
 
-SETTINGS = [ModelConfig, TrainConfig, DataConfig, CleanConfig, TokenizerConfig, DecodeOptions]
+MODELS = [family.config for family in FAMILIES.values()]
+SETTINGS = [*MODELS, TrainConfig, DataConfig, CleanConfig, TokenizerConfig, DecodeOptions]
 
 
 @pytest.mark.parametrize("config", SETTINGS, ids=lambda config: config.__name__)
 def test_every_setting_is_described_and_limited(config: type[Any]) -> None:
-    described = config.__doc__.split("Attributes:")[1].split("Raises:")[0]
+    """In its class, or in one that it extends."""
+    classes = [each for each in config.__mro__ if is_dataclass(each)]
+    described = "".join((each.__doc__ or "").partition("Attributes:")[2] for each in classes)
     for name, hint in get_type_hints(config, include_extras=True).items():
         assert re.search(rf"^        (\w+, )*{name}(, \w+)*:", described, re.MULTILINE), name
         kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)

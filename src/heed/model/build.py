@@ -14,7 +14,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from heed.model.attention import MultiHeadAttention
-from heed.model.config import AnyConfig, ModelConfig
+from heed.model.config import AnyConfig, LayerConfig, ModelConfig
 from heed.model.convolutional.config import ConvConfig
 from heed.model.convolutional.convolution import GatedConvolution
 from heed.model.families import family_of, plan
@@ -33,7 +33,7 @@ from heed.model.network import TorchNetwork
 from heed.model.one_stack.config import DecoderConfig, EncoderConfig, OneStackConfig
 from heed.model.one_stack.decoder import DecoderOnly
 from heed.model.one_stack.encoder import EncoderOnly
-from heed.model.plan import LayerConfig, decoder_plan, encoder_plan
+from heed.model.plan import decoder_plan, encoder_plan
 from heed.model.positions import POSITIONS
 from heed.model.recurrence import SSRU, AverageAttention
 from heed.model.relative import AlibiBias, Relative, ShawVectors

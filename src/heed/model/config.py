@@ -83,11 +83,10 @@ class AnyConfig(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelConfig:
-    """An encoder–decoder Transformer, fully described.
+class LayerConfig:
+    """The sizes and choices that all Transformers have, however their layers are stacked.
 
     Attributes:
-        family: `transformer`.
         src_vocab_size: rows of the source embedding.
         tgt_vocab_size: rows of the target embedding and of the output layer.
         d_model: width of every position's vector.
@@ -100,19 +99,10 @@ class ModelConfig:
             others are divided by their sum.
         window: positions to each side that a position reads in self-attention, besides its own;
             None = all.
-        decoder_self: how a decoder position reads the target before it: `attention`; `average`, the
-            gated mean of all positions so far (Zhang et al. 2018); `ssru`, a gated sum (Kim et al.
-            2019). Formulas in `recurrence.py`. A step of the last two takes the same time and
-            memory at any length. Positions that work inside attention (`rotary`, `shaw`, `alibi`)
-            have no effect there.
-        average_feed_forward: whether `average` maps the mean by a feed-forward network of width
-            d_ff, as in the paper.
         n_heads: attention heads a sublayer.
         d_k: width of a query or key in one head; None = `d_model // n_heads`.
         d_v: width of a value in one head; None = `d_model // n_heads`.
         d_ff: inner width of the feed-forward network.
-        n_encoder_layers: encoder depth.
-        n_decoder_layers: decoder depth; need not equal the encoder's.
         dropout: rate on embeddings and on every sublayer's output, 0 ≤ p < 1.
         attention_dropout: rate on attention weights.
         activation_dropout: rate inside the feed-forward network.
@@ -133,9 +123,6 @@ class ModelConfig:
         normalize_positions: divide each row of a sinusoidal table by its length.
         max_positions: rows of a learned table; the other kinds have no limit.
         max_distance: the largest distance with a vector of its own, for `shaw`.
-        decoder_attention: `separate` sublayers read the target and the source, or a `merged` one
-            reads both in one softmax (He et al. 2018).
-        cross_from: decoder layers read the `last` encoder layer (the paper) or the `same` one.
         tied: `three-way` shares source, target and output embedding, `output` the last two.
         bias: whether the linear layers add a bias.
         scale_embedding: multiply embeddings by √d_model (section 3.4).
@@ -148,7 +135,7 @@ class ModelConfig:
         ConfigError: a size is out of range or sizes do not fit one another.
     """
 
-    family: Literal["transformer"] = "transformer"
+    family: str
     src_vocab_size: Size
     tgt_vocab_size: Size
     d_model: Size = 256
@@ -156,14 +143,10 @@ class ModelConfig:
     n_features: Annotated[int | None, Range(1, LIMIT)] = None
     mask: MaskKind = "before"
     window: Annotated[int | None, Range(1, LIMIT)] = None
-    decoder_self: TargetReading = "attention"
-    average_feed_forward: bool = True
     n_heads: Size = 4
     d_k: Annotated[int | None, Range(1, LIMIT)] = None
     d_v: Annotated[int | None, Range(1, LIMIT)] = None
     d_ff: Size = 1024
-    n_encoder_layers: Depth = 3
-    n_decoder_layers: Annotated[int, Range(1, 1000)] = 3
     dropout: Rate = 0.1
     attention_dropout: Rate = 0.0
     activation_dropout: Rate = 0.0
@@ -177,8 +160,6 @@ class ModelConfig:
     normalize_positions: bool = False
     max_positions: Size = 1024
     max_distance: Size = 16
-    decoder_attention: Literal["separate", "merged"] = "separate"
-    cross_from: Literal["last", "same"] = "last"
     tied: Literal["three-way", "output", "none"] = "three-way"
     bias: bool = True
     scale_embedding: bool = True
@@ -189,7 +170,9 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         check(self, "model")
-        self._check_fit()
+        _require_fitting_widths(self)
+        _require_fitting_attention(self)
+        require_special_ids(self)
 
     @property
     def key_width(self) -> int:
@@ -203,17 +186,72 @@ class ModelConfig:
 
     @property
     def feature_count(self) -> int:
-        """n_features, resolved."""
-        return self.n_features or feature_count(self.key_width)
+        """n_features, resolved: by default d_k ln d_k, and at least d_k.
 
-    def to_dict(self) -> dict[str, Any]:
-        """The config as JSON values."""
-        return asdict(self)
+        Source: Choromanski et al. 2021, theorem 4: this number, up to a factor, keeps the error of
+            `favor` attention small.
+        """
+        d_k = self.key_width
+        return self.n_features or max(d_k, round(d_k * math.log(d_k)))
 
     @property
     def length_limit(self) -> int | None:
         """Most tokens of a side, with its special ones; None = any number."""
         return self.max_positions if self.positions == "learned" else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The config as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(LayerConfig):
+    """An encoder–decoder Transformer.
+
+    Attributes:
+        family: `transformer`.
+        n_encoder_layers: encoder depth.
+        n_decoder_layers: decoder depth; need not equal the encoder's.
+        decoder_self: how a decoder position reads the target before it: `attention`; `average`, the
+            gated mean of all positions so far (Zhang et al. 2018); `ssru`, a gated sum (Kim et al.
+            2019). Formulas in `recurrence.py`. A step of the last two takes the same time and
+            memory at any length. Positions that work inside attention (`rotary`, `shaw`, `alibi`)
+            have no effect there.
+        average_feed_forward: whether `average` maps the mean by a feed-forward network of width
+            d_ff, as in the paper.
+        decoder_attention: `separate` sublayers read the target and the source, or a `merged` one
+            reads both in one softmax (He et al. 2018).
+        cross_from: decoder layers read the `last` encoder layer (the paper) or the `same` one.
+
+    Raises:
+        ConfigError: a size is out of range or sizes do not fit one another.
+    """
+
+    family: Literal["transformer"] = "transformer"
+    n_encoder_layers: Depth = 3
+    n_decoder_layers: Annotated[int, Range(1, 1000)] = 3
+    decoder_self: TargetReading = "attention"
+    average_feed_forward: bool = True
+    decoder_attention: Literal["separate", "merged"] = "separate"
+    cross_from: Literal["last", "same"] = "last"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.average_feed_forward and self.decoder_self != "average":
+            raise ConfigError(
+                "model.average_feed_forward = false needs model.decoder_self = average, but it is "
+                f"{self.decoder_self}. Leave one of the two out."
+            )
+        require_tied(self)
+        if self.decoder_attention == "merged":
+            self._require_mergeable()
+        # An encoder layer above the last decoder layer would not be read, and would learn nothing.
+        if self.cross_from == "same" and self.n_encoder_layers != self.n_decoder_layers:
+            raise ConfigError(
+                "model.cross_from = same needs an encoder layer for each decoder layer, but there "
+                f"are {self.n_encoder_layers} and {self.n_decoder_layers}. Make both equal, or set "
+                "model.cross_from = last."
+            )
 
     def summary(self) -> str:
         """The shape in words, for a model card."""
@@ -254,28 +292,8 @@ class ModelConfig:
                 f"{self.window}. Leave model.window out."
             )
 
-    def _check_fit(self) -> None:
-        require_fitting_widths(self)
-        require_fitting_attention(self)
-        if not self.average_feed_forward and self.decoder_self != "average":
-            raise ConfigError(
-                "model.average_feed_forward = false needs model.decoder_self = average, but it is "
-                f"{self.decoder_self}. Leave one of the two out."
-            )
-        require_tied(self)
-        require_special_ids(self)
-        if self.decoder_attention == "merged":
-            self._require_mergeable()
-        # An encoder layer above the last decoder layer would not be read, and would learn nothing.
-        if self.cross_from == "same" and self.n_encoder_layers != self.n_decoder_layers:
-            raise ConfigError(
-                "model.cross_from = same needs an encoder layer for each decoder layer, but there "
-                f"are {self.n_encoder_layers} and {self.n_decoder_layers}. Make both equal, or set "
-                "model.cross_from = last."
-            )
 
-
-def require_fitting_widths(config: Any) -> None:
+def _require_fitting_widths(config: LayerConfig) -> None:
     """Refuse heads and positions that do not fit the model's width.
 
     Raises:
@@ -307,7 +325,7 @@ def require_fitting_widths(config: Any) -> None:
         )
 
 
-def require_fitting_attention(config: Any) -> None:
+def _require_fitting_attention(config: LayerConfig) -> None:
     """Refuse settings of attention that do not go together.
 
     Raises:
@@ -334,7 +352,7 @@ def require_fitting_attention(config: Any) -> None:
         )
 
 
-def _require_fitting_linear(config: Any) -> None:
+def _require_fitting_linear(config: LayerConfig) -> None:
     """Refuse settings that need the weights of a softmax."""
     kind = f"model.attention = {config.attention}"
     if config.mask == "after":
@@ -364,15 +382,7 @@ def _require_fitting_linear(config: Any) -> None:
         )
 
 
-def feature_count(d_k: int) -> int:
-    """The default number of random features of `favor` attention: d_k ln d_k, at least d_k.
-
-    Source: Choromanski et al. 2021, theorem 4: this number, up to a factor, keeps the error small.
-    """
-    return max(d_k, round(d_k * math.log(d_k)))
-
-
-def kind_of_attention(config: Any) -> str:
+def kind_of_attention(config: LayerConfig) -> str:
     """How heads attend, for the summary of a model."""
     words = f"{config.attention} attention"
     if config.mask == "after":
@@ -380,7 +390,7 @@ def kind_of_attention(config: Any) -> str:
     return words if config.window is None else f"{words} within {config.window} positions"
 
 
-def departures(config: Any) -> str:
+def departures(config: LayerConfig) -> str:
     """Unusual positions, and the parts of the paper's layer that are left out, for a summary."""
     parts = {
         "norm": config.norm == "none",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from heed.model.config import ModelConfig
+from heed.model.config import LayerConfig, ModelConfig
 from heed.model.convolutional.config import ConvConfig
 from heed.model.one_stack.config import DecoderConfig, EncoderConfig, OneStackConfig
 
@@ -19,7 +19,6 @@ Shape = tuple[int, ...]
 Role = Literal["table", "positions", "matrix", "bias", "norm", "output", "fixed", "n_grams"]
 Side = Literal["src", "tgt", "both"]
 MetBy = Side | Literal["sentence"]
-LayerConfig = ModelConfig | OneStackConfig
 _LAYER = re.compile(r"^(encoder|decoder)\.\d+\.")
 
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from heed.model.bag.config import BagConfig
-from heed.model.config import LINEAR, AnyConfig, ModelConfig
+from heed.model.config import LINEAR, AnyConfig, LayerConfig, ModelConfig
 from heed.model.convolutional.config import ConvConfig
 from heed.model.one_stack.config import DecoderConfig, EncoderConfig
-from heed.model.plan import LayerConfig
 from heed.model.recurrent.config import RecurrentConfig
 
 BOTH = "src+tgt"
