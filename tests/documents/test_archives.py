@@ -7,7 +7,7 @@ import xml.dom.minidom
 import zipfile
 
 import pytest
-from tests.documents.fakes import shouted, unchanged
+from tests.documents.fakes import backwards, shouted, unchanged
 
 from heed.documents import archives
 from heed.documents.archives import ARCHIVE_FORMATS, open_archive
@@ -194,6 +194,53 @@ def test_marks_of_tracked_changes_in_opendocument_do_not_part_sentences() -> Non
     text = f"<office:document-content>{alone}{body}</office:document-content>"
     document = open_archive("a.odt", archive({"content.xml": text}), "odt")
     assert [segment.text for segment in document.segments] == ["the new dog barks"]
+
+
+@pytest.mark.parametrize(
+    ("element", "texts"),
+    [
+        (
+            "<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>a</text:p>"
+            "<text:p>b</text:p></text:note-body></text:note>",
+            "ab",
+        ),
+        (
+            "<office:annotation><dc:creator>A</dc:creator><text:p>c</text:p></office:annotation>",
+            "c",
+        ),
+        (
+            "<draw:frame><draw:text-box><text:p>d <draw:frame><text:p>e</text:p></draw:frame> f"
+            "</text:p></draw:text-box></draw:frame>",
+            "def",
+        ),
+        (
+            "<draw:frame><draw:image/><svg:title>g</svg:title><svg:desc>h</svg:desc></draw:frame>",
+            "gh",
+        ),
+    ],
+)
+def test_notes_and_frames_stand_among_words_and_have_texts_of_their_own(
+    element: str, texts: str
+) -> None:
+    body = 3 * f"<text:p>{element}</text:p>" + f"<text:p>the dog{element} barks</text:p>"
+    text = f"<office:document-content>{body}</office:document-content>"
+    document = open_archive("a.odt", archive({"content.xml": text}), "odt")
+    found = [segment.text for segment in document.segments]
+    assert found == [*texts] * 4 + ["the dog barks"]
+    same = contents(document.join(unchanged(document.segments)))["content.xml"].decode()
+    assert same == text
+    done = contents(document.join(backwards(document.segments)))["content.xml"].decode()
+    assert f"<text:p>barks dog{element} the</text:p>" in done
+    shout = contents(document.join(shouted(document.segments)))["content.xml"].decode()
+    assert shout.lower() == text.lower()
+
+
+def test_fields_of_opendocument_do_not_part_sentences_where_most_stand_alone() -> None:
+    field = "<text:page-number>3</text:page-number>"
+    body = 3 * f"<text:p>{field}</text:p>" + f"<text:p>on page {field} of it</text:p>"
+    text = f"<office:document-content>{body}</office:document-content>"
+    document = open_archive("a.odt", archive({"content.xml": text}), "odt")
+    assert [segment.text for segment in document.segments] == ["on page 3 of it"]
 
 
 def test_an_empty_script_of_xhtml_holds_nothing() -> None:

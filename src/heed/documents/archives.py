@@ -50,10 +50,11 @@ _ODF_SPLITTING = [
     "text:line-break",
     "text:index-title-template",
     "table:table-cell",
-    "draw:frame",
     "svg:title",
     "svg:desc",
 ]
+# They stand among the words of a paragraph, and have paragraphs of their own.
+_ODF_NESTED = ["text:note", "office:annotation", "draw:frame", "draw:custom-shape", "draw:g"]
 _ODF_BLANKS = ["text:s"]
 
 
@@ -64,6 +65,7 @@ def _split_odf(text: str) -> Content:
         ignore_tags=_ODF_IGNORED,
         splitting_tags=_ODF_SPLITTING,
         blank_tags=_ODF_BLANKS,
+        nested_tags=_ODF_NESTED,
         outline_detection=False,
         has_namespaces=True,
     )

@@ -6,6 +6,7 @@ LibreTranslate leaves all attributes unchanged; heed translates `READ_ATTRIBUTES
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from heed.documents.passages import Passage, split_passage
 from heed.documents.segment import Segment, is_unchanged
@@ -47,8 +48,15 @@ class Attribute:
         return '"' + text.replace('"', "&quot;") + '"'
 
 
-Template = list[str | Attribute]
-"""Text to write, with placeholders for attributes."""
+class Placeholder(Protocol):
+    """A part of a text that is filled in when there are translations."""
+
+    def render(self, translations: Sequence[Translation]) -> str:
+        """The part, given the translations of all segments."""
+
+
+Template = list[str | Placeholder]
+"""Text to write, with placeholders for attributes and for the texts of notes."""
 
 
 def render(template: Template, translations: Sequence[Translation]) -> str:

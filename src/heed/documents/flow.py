@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import dropwhile
 
-from heed.documents.attributes import Attribute, Template, render, tag_template
+from heed.documents.attributes import Placeholder, Template, render, tag_template
 from heed.documents.inline import Node, place_nodes
 from heed.documents.segment import Segment, has_words
 from heed.documents.structure import Structure
@@ -70,7 +70,7 @@ class Sentence:
         )
 
 
-Part = str | Attribute | Sentence
+Part = str | Placeholder
 
 
 @dataclass(slots=True)
@@ -144,6 +144,18 @@ def flow(
         escape: escapes text between tags.
     """
     segments: list[Segment] = []
+    return segments, _parts(structure, segments, is_html=is_html, split=split, escape=escape)
+
+
+def _parts(
+    structure: Structure,
+    segments: list[Segment],
+    *,
+    is_html: bool,
+    split: Callable[[str], list[str]],
+    escape: Callable[[str], str],
+) -> list[Part]:
+    """The parts of a page or a note; their segments are appended."""
     parts: list[Part] = []
     run = _Run()
     for number, token in enumerate(structure.tokens):
@@ -153,6 +165,8 @@ def flow(
         elif is_html and token.opening:
             template = tag_template(token.opening, segments)
             template.append(token.raw[len(token.opening) :])
+        elif note := structure.nested.get(number):
+            template = [*_parts(note, segments, is_html=is_html, split=split, escape=escape)]
         if number in structure.apart:
             _Cutter(run, segments, parts, escape).cut(split)
             parts += template
@@ -165,7 +179,7 @@ def flow(
                 following = structure.tokens[number + 1 : number + 2]
                 _add_mark(run, token, template, following)
     _Cutter(run, segments, parts, escape).cut(split)
-    return segments, parts
+    return parts
 
 
 def _separate(run: _Run, structure: Structure, number: int) -> None:

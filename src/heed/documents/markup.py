@@ -57,11 +57,13 @@ def parse_markup(
     outline_detection: bool = True,
     split_sentences: str = "nonewlines",
     *,
+    nested_tags: Collection[str] = (),
     has_namespaces: bool = False,
 ) -> Markup:
     """Split a page or a fragment into segments; joining them unchanged restores the text.
 
-    The arguments are those of DeepL's API, except for `blank_tags` and `has_namespaces`.
+    The arguments are those of DeepL's API, except for `blank_tags`, `nested_tags` and
+    `has_namespaces`.
 
     Args:
         text: HTML, however malformed, or XML.
@@ -73,6 +75,8 @@ def parse_markup(
         outline_detection: for XML, detect which elements separate texts.
         split_sentences: one of `heed.documents.passages.MODES`. Line breaks have no meaning in
             markup, unless this is `1`.
+        nested_tags: names of elements that stand among the words of a text and have texts of their
+            own, such as notes.
         has_namespaces: whether the names given here have the usual prefixes of their namespaces,
             where the XML may have others.
 
@@ -93,6 +97,7 @@ def parse_markup(
         splitting=names(splitting_tags, is_xml=is_xml),
         joining=names(non_splitting_tags, is_xml=is_xml),
         blanks=names(blank_tags, is_xml=is_xml),
+        nested=names(nested_tags, is_xml=is_xml),
         has_outline=outline_detection,
     )
     tokens = read_tokens(text, is_xml=is_xml)

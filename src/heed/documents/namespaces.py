@@ -12,7 +12,8 @@ from heed.documents.tags import Token
 
 _OASIS = "urn:oasis:names:tc:"
 _MICROSOFT, _STRICT = "http://schemas.openxmlformats.org", "http://purl.oclc.org/ooxml"
-_ODF = ("draw", "meta", "office", "style", "table", "text")
+_ODF = {"drawing": "draw", "datastyle": "number", "svg-compatible": "svg"}
+_ODF |= {name: name for name in ("meta", "office", "style", "table", "text")}
 _PREFIXES = {
     f"{_MICROSOFT}/wordprocessingml/2006/main": "w",
     f"{_STRICT}/wordprocessingml/main": "w",
@@ -20,9 +21,7 @@ _PREFIXES = {
     f"{_STRICT}/drawingml/main": "a",
     f"{_MICROSOFT}/officeDocument/2006/math": "m",
     f"{_STRICT}/officeDocument/math": "m",
-    **{f"{_OASIS}opendocument:xmlns:{name}:1.0": name for name in _ODF},
-    f"{_OASIS}opendocument:xmlns:datastyle:1.0": "number",
-    f"{_OASIS}opendocument:xmlns:svg-compatible:1.0": "svg",
+    **{f"{_OASIS}opendocument:xmlns:{name}:1.0": prefix for name, prefix in _ODF.items()},
     "http://purl.org/dc/elements/1.1/": "dc",
     f"{_OASIS}xliff:document:1.2": "xliff",
 }

@@ -57,6 +57,8 @@ class Rules:
         splitting: elements that separate texts.
         joining: elements that never do.
         blanks: empty elements that stand for white space.
+        nested: elements such as notes, which stand among the words of a text, and have texts of
+            their own. One within another separates texts.
         has_outline: for XML, detect the elements that separate texts: those that mostly stand next
             to other elements, not next to text.
     """
@@ -66,6 +68,7 @@ class Rules:
     splitting: frozenset[str] = frozenset()
     joining: frozenset[str] = frozenset()
     blanks: frozenset[str] = frozenset()
+    nested: frozenset[str] = frozenset()
     has_outline: bool = False
 
 
@@ -77,11 +80,13 @@ class Structure:
         tokens: the tokens of the page; a kept element is one token.
         partner: the end tag of each start tag, and the start tag of each end tag, by number.
         apart: numbers of the tokens that separate texts.
+        nested: the structure inside each token that has texts of its own, by its number.
     """
 
     tokens: list[Token]
     partner: dict[int, int] = field(default_factory=dict)
     apart: set[int] = field(default_factory=set)
+    nested: dict[int, "Structure"] = field(default_factory=dict)
 
 
 def structure(source: str, tokens: list[Token], rules: Rules) -> Structure:
@@ -103,6 +108,10 @@ def structure(source: str, tokens: list[Token], rules: Rules) -> Structure:
     }
     found.apart |= _paragraph_breaks(kept)
     _break_pairs(found)
+    inner = replace(rules, nested=frozenset(), splitting=rules.splitting | rules.nested)
+    for number, token in enumerate(kept):
+        if token.inside:
+            found.nested[number] = structure(source, [*token.inside], inner)
     return found
 
 
@@ -175,6 +184,11 @@ def _with_kept(
             raw = source[token.start : last.start + len(last.raw)]
             text = "" if token.name in _DRAWN else _text(tokens, number, end)
             kept.append(Token("kept", raw, token.start, token.name, text, token.raw))
+            number = end
+        elif token.kind == "open" and token.name in rules.nested:
+            inside = tokens[number : end + 1]
+            raw = "".join(each.raw for each in inside)
+            kept.append(Token("kept", raw, token.start, token.name, inside=(*inside,)))
             number = end
         elif token.kind == "empty" and (token.name in names or forbids_translation(token.raw)):
             kept.append(Token("kept", token.raw, token.start, token.name))

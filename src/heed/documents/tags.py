@@ -64,6 +64,8 @@ class Token:
         name: name of a tag; in lower case for HTML.
         text: the text, with entities decoded; of a kept element, its words.
         opening: the start tag of a kept element, if its attributes are translated nevertheless.
+        inside: the tokens of a kept element whose texts are translated by themselves, such as a
+            note, its own tags included.
     """
 
     kind: Kind
@@ -72,6 +74,7 @@ class Token:
     name: str = ""
     text: str = ""
     opening: str = ""
+    inside: tuple["Token", ...] = ()
 
 
 def read_tokens(source: str, *, is_xml: bool) -> list[Token]:
