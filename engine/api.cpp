@@ -11,6 +11,7 @@
 
 #include "calls.h"
 #include "model.h"
+#include "search.h"
 
 #define HEED_API extern "C" __attribute__((visibility("default")))
 
@@ -88,8 +89,22 @@ void check_best(const heed::Config &c, const heed::Best &best) {
     check_targets(c, best.forbidden, best.n_forbidden);
 }
 
+void check_search(const heed::State &state, const heed::SearchOptions &options) {
+    if (state.taken()) refuse("there are tokens already");
+    check_range("n_best", options.n_best, 1, state.beam_size());
+    check_range("early_stopping", options.early_stopping, 0, int(heed::EarlyStopping::never));
+    check_range("n_forbidden", options.n_forbidden, 0, kMostRows);
+    check_targets(state.config(), options.forbidden, options.n_forbidden);
+    check_targets(state.config(), &options.bos_id, 1), check_targets(state.config(), &options.eos_id, 1);
+    for (int s = 0; s < state.n_sources(); s++) check_range("a limit", options.limits[s], 1, int64_t(options.n_penalties) - 1);
+}
+
 void check_scored(const heed::State &state, int n_rows) {
     if (n_rows < 1 || n_rows != state.scored()) refuse("the number of rows differs from that of the last step");
+}
+
+void check_going(const heed::Search &search) {
+    if (!search.can_go_on() || search.n_sources() != search.state().n_sources()) refuse("the search cannot go on");
 }
 
 // The matrix with the start values of its sums, for kernels that need them.
@@ -321,6 +336,55 @@ HEED_API const char *heed_largest(const float *x, int64_t stride, int32_t rows, 
         if (count < 1 || count > n) return "more scores are asked for than a row has";
         const heed::Kernels *kernels = kernels_named("");
         for (int r = 0; r < rows; r++) kernels->largest(x + r * stride, n, 0.0f, -std::numeric_limits<float>::infinity(), count, values + size_t(r) * count, ids + size_t(r) * count);
+        return "";
+    });
+}
+
+// A beam search of a state that has no tokens yet. The caller keeps the state and all arrays.
+HEED_API const char *heed_search_new(heed::State *state, const heed::SearchOptions *options, heed::Search **out) {
+    return guarded([&]() -> std::string {
+        check_search(*state, *options);
+        *out = new heed::Search(*state, *options);
+        return "";
+    });
+}
+
+HEED_API void heed_search_delete(heed::Search *search) { delete search; }
+
+HEED_API const char *heed_search_step(heed::Search *search, const heed::Positions *positions, heed::Progress *progress) {
+    return guarded([&]() -> std::string {
+        check_going(*search);
+        check_positions(search->state().config(), *positions, search->state().taken() + 1, "the target");
+        search->step(*positions, *progress);
+        return "";
+    });
+}
+
+// Sources without a result, (n_sources,), leave the search.
+HEED_API const char *heed_search_drop(heed::Search *search, const uint8_t *is_dropped, int32_t n_sources) {
+    return guarded([&]() -> std::string {
+        check_going(*search);
+        if (n_sources != search->n_sources()) return "there must be one flag for each source";
+        search->drop(is_dropped);
+        return "";
+    });
+}
+
+// What was found: tokens, scores and whether it has ended, all (sources of the call, n_best), 0 tokens
+// where there is nothing; ids and log-probs, (sources of the call, n_best, n_steps).
+HEED_API const char *heed_search_found(const heed::Search *search, int32_t n_steps, int32_t *lengths, double *scores, uint8_t *have_ended, int64_t *ids, float *log_probs) {
+    return guarded([&]() -> std::string {
+        if (n_steps != search->length()) return "the number of steps differs from that of the search";
+        size_t place = 0;
+        for (const auto &kept : search->found())
+            for (int i = 0; i < search->n_best(); i++, place++) {
+                lengths[place] = 0;
+                if (i >= int(kept.size())) continue;
+                const heed::Hypothesis &one = kept[i];
+                lengths[place] = int32_t(one.ids.size()), scores[place] = one.score, have_ended[place] = one.has_ended;
+                std::copy(one.ids.begin(), one.ids.end(), ids + place * n_steps);
+                std::copy(one.log_probs.begin(), one.log_probs.end(), log_probs + place * n_steps);
+            }
         return "";
     });
 }

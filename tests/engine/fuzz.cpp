@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../../engine/model.h"
+#include "../../engine/search.h"
 
 using heed::Config;
 using heed::Matrix;
@@ -33,6 +34,11 @@ const char *heed_state_best(heed::State *, const heed::Best *, int32_t);
 const char *heed_state_select(heed::State *, const int64_t *, int32_t, const int64_t *, int32_t);
 const char *heed_model_always(heed::Model *, const Matrix *, const int32_t *, int32_t);
 const char *heed_state_shorten(heed::Model *, heed::State *, const int32_t *, const int32_t *, int32_t);
+const char *heed_search_new(heed::State *, const heed::SearchOptions *, heed::Search **);
+void heed_search_delete(heed::Search *);
+const char *heed_search_step(heed::Search *, const Positions *, heed::Progress *);
+const char *heed_search_drop(heed::Search *, const uint8_t *, int32_t);
+const char *heed_search_found(const heed::Search *, int32_t, int32_t *, double *, uint8_t *, int64_t *, float *);
 const char *heed_largest(const float *, int64_t, int32_t, int32_t, int32_t, float *, int64_t *);
 }
 
@@ -260,6 +266,50 @@ struct Batch {
         allocations_left = -1;
     }
 
+    // A whole search, which mostly begins with a new state and leaves one that has ended.
+    void search(Bytes &bytes, Arrays &arrays, const Config &c) {
+        const size_t n_sources = lengths.size();
+        std::vector<int64_t> forbidden(bytes.up_to(3)), limits(n_sources), left(n_sources);
+        for (int64_t &id : forbidden) id = bytes.number(-1, c.tgt_vocab_size);
+        for (int64_t &limit : limits) limit = bytes.number(1, 12);
+        const std::vector<double> divisors(n_sources, bytes.up_to(1)), penalties(13, bytes.up_to(1));
+        heed::SearchOptions options{};
+        options.n_best = bytes.number(1, beam_size), options.early_stopping = bytes.number(0, 2);
+        options.n_forbidden = bytes.is_rare() ? -1 : int(forbidden.size()), options.n_penalties = int(penalties.size());
+        options.bos_id = bytes.number(0, c.tgt_vocab_size - 1), options.eos_id = bytes.number(0, c.tgt_vocab_size - 1);
+        options.forbidden = forbidden.data(), options.limits = limits.data(), options.divisors = divisors.data(), options.penalties = penalties.data();
+        heed::Search *made = nullptr;
+        allocations_left = bytes.is_rare() ? bytes.up_to(10) : -1;
+        const char *error = heed_search_new(state, &options, &made);
+        allocations_left = -1;
+        if (error) return;
+        heed::Progress progress{int32_t(n_sources), -1, 0.0, left.data()};
+        int n_steps = 0;
+        for (; n_steps < 14 && progress.n_sources && !error; n_steps += !error) {
+            if (bytes.is_rare()) {
+                std::vector<uint8_t> flags(bytes.is_rare() ? bytes.up_to(6) : size_t(progress.n_sources));
+                for (uint8_t &flag : flags) flag = uint8_t(bytes.up_to(1));
+                if (!heed_search_drop(made, flags.data(), int(flags.size()))) progress.n_sources -= int(std::count_if(flags.begin(), flags.end(), [](uint8_t flag) { return flag; }));
+            }
+            const Positions positions = some_positions(bytes, arrays, c);
+            allocations_left = bytes.is_rare() ? bytes.up_to(20) : -1;
+            error = heed_search_step(made, &positions, &progress);
+            allocations_left = -1;
+        }
+        const int said_steps = bytes.is_rare() ? n_steps + 1 : made->length();
+        const size_t n = n_sources * options.n_best;
+        std::vector<int32_t> found(n);
+        std::vector<double> scores(n);
+        std::vector<uint8_t> have_ended(n);
+        std::vector<int64_t> ids(n * made->length());
+        std::vector<float> log_probs(ids.size());
+        heed_search_found(made, said_steps, found.data(), scores.data(), have_ended.data(), ids.data(), log_probs.data());
+        heed_search_delete(made);
+        // Its sources are no longer those of `lengths`.
+        heed_state_delete(state);
+        state = nullptr;
+    }
+
     void select(Bytes &bytes) {
         std::vector<int64_t> sources(bytes.up_to(1) ? 0 : bytes.up_to(6));
         for (int64_t &source : sources) source = bytes.number(0, int(lengths.size()) - 1);
@@ -306,12 +356,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         for (int i = 0; model && i < 40 && !bytes.is_over(); i++) {
             Batch &batch = batches[bytes.up_to(1)];
             const Positions positions = some_positions(bytes, arrays, c);
-            const int order = bytes.up_to(10);
+            const int order = bytes.up_to(11);
             if (!batch.state || order == 7) batch.start(bytes, model, positions, c);
             else if (order < 4) batch.step(bytes, positions, c);
             else if (order < 6) batch.select(bytes);
             else if (order == 8) batch.shorten(bytes, model, c);
             else if (order == 9) batch.tell(bytes, c);
+            else if (order == 11) batch.search(bytes, arrays, c);
             else if (order == 10) batch.extend(bytes, positions, c);
             else find_largest(bytes, arrays);
         }

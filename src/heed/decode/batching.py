@@ -44,7 +44,7 @@ def each_batch(
         The positions of a batch, and the results of its search.
     """
     rest = [*range(len(lengths))]
-    if isinstance(model, Parallel) and model.n_workers > 1:
+    if len(lengths) > 1 and isinstance(model, Parallel) and model.n_workers > 1:
         small = [*batches(lengths, min(max_tokens, BESIDE_TOKENS), max_rows)]
         n_beside = len(small) - len(small) % model.n_workers
         rest = [item for batch in small[n_beside:] for item in batch]

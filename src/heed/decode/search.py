@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from heed.decode.beam import beam_search
+from heed.decode.by_model import beam_search_by_model
 from heed.decode.constraints import Constraints
 from heed.decode.greedy import greedy_search
 from heed.decode.guided import Guide, GuidedModel
@@ -88,6 +89,8 @@ def _search(model: Decodable, src: Ids, task: Task, keys: Sequence[int]) -> list
         model = GuidedModel(model, task.guides)
     if task.options.sample:
         return _sample(model, src, task, keys)
+    if (ended := beam_search_by_model(model, src, task)) is not None:
+        return ended
     if task.options.beam_size == 1 and task.phrases is None:
         return [[answer] if answer else [] for answer in greedy_search(model, src, task)]
     return beam_search(model, src, task)

@@ -4,7 +4,7 @@ Every array is checked before its address is passed on; the library checks ids, 
 """
 
 import ctypes
-from ctypes import POINTER, Structure, c_char_p, c_float, c_int32, c_int64, c_void_p
+from ctypes import POINTER, Structure, c_char_p, c_double, c_float, c_int32, c_int64, c_void_p
 from functools import cache
 from typing import Any, Self
 
@@ -20,6 +20,7 @@ from heed.model.interface import Ids
 
 ACTIVATIONS = ("none", "relu", "gelu", "swiglu")
 TARGET_READINGS = ("attention", "average", "average_feed_forward", "ssru")
+EARLY_STOPPING = ("first", "bound", "never")
 
 
 class ConfigRecord(Structure):
@@ -70,6 +71,26 @@ class BestRecord(Structure):
     ]
 
 
+class SearchRecord(Structure):
+    """`heed::SearchOptions`."""
+
+    _fields_ = [
+        *((name, c_int32) for name in ("n_best", "early_stopping", "n_forbidden", "n_penalties")),
+        *((name, c_int64) for name in ("bos_id", "eos_id")),
+        *((name, c_void_p) for name in ("forbidden", "limits", "divisors", "penalties")),
+    ]
+
+
+class ProgressRecord(Structure):
+    """`heed::Progress`."""
+
+    _fields_ = [
+        *((name, c_int32) for name in ("n_sources", "stuck")),
+        ("best", c_double),
+        ("sources", c_void_p),
+    ]
+
+
 @cache
 def functions() -> ctypes.CDLL:
     """The compiled library, whose functions are those of `engine/api.cpp`.
@@ -108,6 +129,11 @@ def functions() -> ctypes.CDLL:
         "state_log_probs_of": (words, [handle, ids, c_int32, c_int32, floats]),
         "state_best": (words, [handle, POINTER(BestRecord), c_int32]),
         "state_select": (words, [handle, ids, c_int32, ids, c_int32]),
+        "search_new": (words, [handle, POINTER(SearchRecord), made]),
+        "search_delete": (None, [handle]),
+        "search_step": (words, [handle, places, POINTER(ProgressRecord)]),
+        "search_drop": (words, [handle, c_void_p, c_int32]),
+        "search_found": (words, [handle, c_int32, c_void_p, c_void_p, c_void_p, ids, floats]),
         "largest": (words, [floats, c_int64, c_int32, c_int32, c_int32, floats, ids]),
     }
     for name, (result, arguments) in signatures.items():

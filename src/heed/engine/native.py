@@ -145,7 +145,16 @@ class _Largest:
 
 
 class NativeState:
-    """A batch of sources in translation; made by `NativeModel.start`."""
+    """A batch of sources in translation; made by `NativeModel.start`.
+
+    Attributes:
+        model: computes it.
+        handle: the library's state.
+        beam_size: rows of each source.
+        n_sources: number of sources.
+        lengths: of the sources, `(n_sources,)`.
+        position: tokens of each row so far.
+    """
 
     def __init__(
         self,
@@ -164,7 +173,7 @@ class NativeState:
         self._tokens, self._largest = _Tokens(0), _Largest(0)
         self._room = np.empty((0, model.network.config.tgt_vocab_size), np.float32)
         self._log_probs: Floats | None = None
-        self._handle = c_void_p()
+        self.handle = c_void_p()
         ids, lengths = np.ascontiguousarray(ids, np.int64), np.ascontiguousarray(lengths, np.int32)
         assert ids.shape == (lengths.sum(),)
         side = "tgt" if are_prompts else "src"
@@ -177,14 +186,14 @@ class NativeState:
                 address_of(lengths),
                 len(lengths),
                 beam_size,
-                byref(self._handle),
+                byref(self.handle),
                 are_prompts,
             )
         )
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            functions().heed_state_delete(self._handle)
+        if getattr(self, "handle", None):
+            functions().heed_state_delete(self.handle)
 
     def restrict(self, ids: ShortIds, counts: ShortIds) -> None:
         """Restrict the ids that may follow: the model's common ones, and those of each source.
@@ -198,7 +207,7 @@ class NativeState:
         check(
             functions().heed_state_shorten(
                 self.model._handle,
-                self._handle,
+                self.handle,
                 address_of(ids),
                 address_of(counts),
                 len(counts),
@@ -217,11 +226,11 @@ class NativeState:
             self._largest = _Largest(n_rows, self._largest.count, self._largest.forbidden)
         found = self._largest
         self._tokens.array[:n_rows] = tokens
-        places = self._next_positions(1)
+        places = self.next_positions(1)
         self._log_probs = None
         check(
             functions().heed_state_step(
-                self._handle,
+                self.handle,
                 byref(places),
                 self._tokens.address,
                 n_rows,
@@ -262,11 +271,11 @@ class NativeState:
             shape = (network.stacks.n_decoder_layers, n_rows, network.config.n_heads)
             _require_array(weights, (*shape, n_tokens, int(self.lengths.max())))
         tokens = np.ascontiguousarray(tokens, np.int64)
-        places = self._next_positions(n_tokens)
+        places = self.next_positions(n_tokens)
         self._log_probs, self._largest.position = None, 0
         check(
             functions().heed_state_extend(
-                self._handle,
+                self.handle,
                 byref(places),
                 address_of(tokens),
                 n_rows,
@@ -297,11 +306,11 @@ class NativeState:
         n_heads = self.model.network.config.n_heads
         _require_array(weights, (n_rows, n_heads, n_tokens, int(self.lengths.max())))
         tokens = np.ascontiguousarray(tokens, np.int64)
-        places = self._next_positions(n_tokens)
+        places = self.next_positions(n_tokens)
         self._log_probs, self._largest.position = None, 0
         check(
             functions().heed_state_attention(
-                self._handle,
+                self.handle,
                 byref(places),
                 address_of(tokens),
                 n_rows,
@@ -311,7 +320,7 @@ class NativeState:
             )
         )
 
-    def _next_positions(self, n_tokens: int) -> PositionsRecord:
+    def next_positions(self, n_tokens: int) -> PositionsRecord:
         """Positions of the targets, enough for `n_tokens` more tokens."""
         n_read = int(self.lengths.max()) if self._are_prompts else 0
         return self.model.positions("tgt", n_read + self.position + n_tokens)
@@ -328,7 +337,7 @@ class NativeState:
             n_rows = self.n_sources * self.beam_size
             if n_rows > len(self._room):
                 self._room = np.empty((n_rows, self._room.shape[1]), np.float32)
-            check(functions().heed_state_log_probs(self._handle, address_of(self._room), n_rows))
+            check(functions().heed_state_log_probs(self.handle, address_of(self._room), n_rows))
             self._log_probs = self._room[:n_rows]
         return self._log_probs
 
@@ -349,7 +358,7 @@ class NativeState:
         log_probs = np.empty(ids.shape, np.float32)
         check(
             functions().heed_state_log_probs_of(
-                self._handle, address_of(ids), *ids.shape, address_of(log_probs)
+                self.handle, address_of(ids), *ids.shape, address_of(log_probs)
             )
         )
         return log_probs
@@ -374,7 +383,7 @@ class NativeState:
         if not is_enough or found.forbidden is not forbidden:
             found = self._largest = _Largest(self._tokens.n_rows, count, forbidden)
         if found.position < self.position:
-            check(functions().heed_state_best(self._handle, byref(found.wanted), n_rows))
+            check(functions().heed_state_best(self.handle, byref(found.wanted), n_rows))
             found.position = self.position
         return found.values[:n_rows, :count], found.ids[:n_rows, :count]
 
@@ -391,7 +400,7 @@ class NativeState:
         n_sources = self.n_sources if sources is None else len(sources)
         check(
             functions().heed_state_select(
-                self._handle,
+                self.handle,
                 address_of(rows),
                 len(rows),
                 address_of(sources),

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from heed.engine import fallback, library, native
+from heed.engine.native_beam import NativeBeam
 from heed.engine.network import EngineConfig, Network
 from heed.engine.shortlist import Shortlist
-from heed.model.interface import ArrayNextTokens, Changes, Floats, Ids, layer_number
+from heed.model.interface import ArrayNextTokens, BeamPlan, Changes, Floats, Ids, layer_number
 
 State = native.NativeState | fallback.FallbackState
 _NONE = np.empty(0, np.int64)
@@ -251,6 +252,16 @@ class Engine:
         is_token = prompts != self.config.pad_id
         lengths = is_token.sum(axis=1, dtype=np.int32)
         return self._model.start(prompts[is_token], lengths, 1, are_prompts=True)
+
+    def begin_beam(self, src: Ids, plan: BeamPlan) -> NativeBeam | None:
+        """Begin a beam search, if the compiled library can run it; see `BeamSearcher`."""
+        n_ids, forbidden = self.config.tgt_vocab_size, plan.forbidden
+        is_sound = len(forbidden) < n_ids and not (forbidden >= n_ids).any()
+        if not (self.is_native and is_sound and len(forbidden) <= _FEW):
+            return None
+        state = self.start(src, beam_size=plan.beam_size)
+        assert isinstance(state, native.NativeState)
+        return NativeBeam(state, plan)
 
     def step(self, state: State, tokens: Ids) -> StateNextTokens:
         """The next tokens after `tokens` `(rows,)`; see `Decodable.step`."""

@@ -225,6 +225,87 @@ class PromptReader(Decodable, Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BeamPlan:
+    """A beam search whose only constraint is that some ids are forbidden.
+
+    Attributes:
+        n_best: hypotheses returned for each source, at most `beam_size`.
+        beam_size: rows of each source.
+        early_stopping: the name of a rule of `heed/decode/early_stopping.py`.
+        bos_id: the token before the first.
+        eos_id: the token that ends a hypothesis.
+        forbidden: ids that are never chosen, `(n_forbidden,)`.
+        limits: most tokens of each source, `(n_sources,)`.
+        divisors: length penalties at these limits, `(n_sources,)`.
+        penalties: length penalties of 0, 1, … tokens, at least as far as the longest limit, `(n,)`.
+    """
+
+    n_best: int
+    beam_size: int
+    early_stopping: str
+    bos_id: int
+    eos_id: int
+    forbidden: Ids
+    limits: Ids
+    divisors: NDArray[np.float64]
+    penalties: NDArray[np.float64]
+
+
+class RunningBeam(Protocol):
+    """A beam search that a model runs; see `BeamSearcher`."""
+
+    @property
+    def sources(self) -> Ids:
+        """Which sources of the call are still searched, `(n_sources,)`."""
+        ...
+
+    @property
+    def stuck(self) -> tuple[int, float] | None:
+        """A source without any probable token, and its best total, minus infinity or NaN.
+
+        None = there is none. With one, the search has no more steps.
+        """
+        ...
+
+    def step(self) -> int:
+        """Add one token to each hypothesis; return the number of sources still searched."""
+        ...
+
+    def drop(self, are_dropped: NDArray[np.bool_]) -> int:
+        """Remove sources without a result; return the number of those still searched.
+
+        Args:
+            are_dropped: of those still searched, `(n_sources,)`.
+        """
+        ...
+
+    def found(self) -> list[list[tuple[list[int], list[float], float, bool]]]:
+        """Of each source of the call its hypotheses, best first.
+
+        Each has its ids, with `<eos>` if it ended; their log-probs; its score; and whether it ended
+        and was not cut.
+        """
+        ...
+
+
+@runtime_checkable
+class BeamSearcher(Decodable, Protocol):
+    """A model that can run the steps of a beam search itself."""
+
+    def begin_beam(self, src: Ids, plan: BeamPlan) -> RunningBeam | None:
+        """Read the sources for a search with the results of `heed.decode.beam.beam_search`.
+
+        Args:
+            src: source ids, padded with the model's `pad_id`, `(n_sources, src_len)`.
+            plan: the search.
+
+        Returns:
+            The search before its first step; None if the model does not run this one itself.
+        """
+        ...
+
+
 @runtime_checkable
 class Parallel(Decodable, Protocol):
     """A model that can run several searches at the same time, each in one thread.

@@ -15,6 +15,7 @@ Source: Brown et al. 1993, section 4.1 (model 1); Och and Ney 2002, "Discriminat
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -90,7 +91,7 @@ class Reranker:
         ) -> list[list[Hypothesis]]:
             if options.sample:
                 return search(parts, options, are_wanted)
-            found = search(parts, replace(options, n_best=options.beam_size), are_wanted)
+            found = search(parts, _whole_beam(options), are_wanted)
             return [
                 (some if _is_decided(part) else self.ranked(part.src_ids, some))[: options.n_best]
                 for part, some in zip(parts, found, strict=True)
@@ -160,6 +161,12 @@ def reranker_of(lexicon: Lexicon | None, src_vocab: Vocab, tgt_vocab: Vocab) -> 
 def reranking(search: Search, ranking: Ranking | None) -> Search:
     """The same search, whose hypotheses are ranked anew; None = by their scores only."""
     return search if ranking is None else ranking.applied(search)
+
+
+@lru_cache(maxsize=64)
+def _whole_beam(options: DecodeOptions) -> DecodeOptions:
+    """The same options, for all hypotheses of the beam; kept, because each new one is checked."""
+    return replace(options, n_best=options.beam_size)
 
 
 def _is_decided(part: Chunk) -> bool:

@@ -469,9 +469,8 @@ class Searcher:
         It is computed if requested, or if protected spans must be placed and the model has
         cross-attention.
         """
-        has_any = is_wanted or isinstance(model, Inspectable)
         needed = [
-            [has_any and (is_wanted or (draft is not None and not draft.is_whole)) for draft in of]
+            [is_wanted or (draft is not None and not draft.is_whole) for draft in of]
             for of in drafts
         ]
         pairs = [
@@ -480,7 +479,7 @@ class Searcher:
             for hypothesis, is_needed in zip(found, flags, strict=True)
             if is_needed
         ]
-        if not pairs:
+        if not pairs or not (is_wanted or isinstance(model, Inspectable)):
             return [[None] * len(found) for found in ranked]
         vocabs = self.src_vocab, self.tgt_vocab
         sources, targets = map(list, zip(*pairs, strict=True))
