@@ -86,7 +86,8 @@ def build_transformer(config: ModelConfig) -> Transformer:
         pad_id=config.pad_id,
         is_same_layer=config.cross_from == "same",
     )
-    model.apply(functools.partial(initialize, residual_gain=residual_gain(config)))
+    gain = residual_gain(config, model.encoder, model.decoder)
+    model.apply(functools.partial(initialize, residual_gain=gain))
     return model
 
 
@@ -103,7 +104,8 @@ def build_decoder(config: DecoderConfig) -> DecoderOnly:
         is_bidirectional=config.prefix == "bidirectional",
         window=config.window,
     )
-    model.apply(functools.partial(initialize, residual_gain=_one_stack_gain(config)))
+    gain = residual_gain(config, model.decoder)
+    model.apply(functools.partial(initialize, residual_gain=gain))
     return model
 
 
@@ -120,7 +122,8 @@ def build_encoder(config: EncoderConfig) -> EncoderOnly:
         dropout=config.dropout,
         is_pooled=config.pooling == "mean",
     )
-    model.apply(functools.partial(initialize, residual_gain=_one_stack_gain(config)))
+    gain = residual_gain(config, model.encoder)
+    model.apply(functools.partial(initialize, residual_gain=gain))
     return model
 
 
@@ -155,20 +158,18 @@ class _Unfilled(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def residual_gain(config: ModelConfig) -> float:
+def residual_gain(config: LayerConfig, *stacks: nn.ModuleList) -> float:
     """The scale of the initial matrices whose outputs are added to the residual sum.
 
     Without a norm after each sublayer, the outputs of N sublayers add up. The factor 1/√N gives
-    their sum the initial variance of one output.
+    their sum the initial variance of one output; N is that of the deepest stack.
 
     Source: Radford et al. 2019, section 2.3.
     """
     if config.norm == "post" or not config.residual:
         return 1.0
-    of_encoder, of_decoder = (2, 3) if config.feed_forward else (1, 2)
-    of_decoder -= config.decoder_attention == "merged"
-    n_sublayers = of_encoder * config.n_encoder_layers, of_decoder * config.n_decoder_layers
-    return 1 / math.sqrt(max(n_sublayers))
+    counts = [sum(isinstance(module, Around) for module in stack.modules()) for stack in stacks]
+    return 1 / math.sqrt(max(counts))
 
 
 def initialize(module: nn.Module, residual_gain: float = 1.0) -> None:
@@ -225,13 +226,6 @@ def _one_stack(
         lambda: EncoderLayer(_self_attention(config), _feed_forward(config), residual=residual),
     )
     return _embedding(config, tokens), layers, last_norm(), output
-
-
-def _one_stack_gain(config: OneStackConfig) -> float:
-    """`residual_gain` of one stack."""
-    if config.norm == "post" or not config.residual:
-        return 1.0
-    return 1 / math.sqrt((2 if config.feed_forward else 1) * config.n_layers)
 
 
 def _embeddings(config: ModelConfig) -> tuple[Embedding, Embedding, nn.Linear]:
