@@ -38,7 +38,7 @@ from heed.model.families import config_from
 from heed.model.fast import attention as fast_attention
 from heed.model.fast import tiles
 from heed.model.fast.products import Linear, linear
-from heed.model.fast.rotation import turn
+from heed.model.fast.rotation import rotate_fused
 from heed.model.interface import (
     ArrayNextTokens,
     Changes,
@@ -287,7 +287,7 @@ def function_calls() -> Iterator[Call]:
     rotation = rotary_table(size("length"), size("d_k"))
     x = tensor("batch, n_heads, length, d_k")
     yield rotate, rotate, {"x": x, "rotation": rotation}
-    yield turn, turn, {"x": x, "cosines": rotation[0], "sines": rotation[1]}
+    yield rotate_fused, rotate_fused, {"x": x, "cosines": rotation[0], "sines": rotation[1]}
     asked = {"x": tensor("batch, q_len, d_model"), "d_k": size("d_k")}
     fits = fast_attention.fits
     yield fits, fits, {**asked, "read": fast_attention.Read(size("n_heads"))}

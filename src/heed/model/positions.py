@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from heed.errors import DataError
-from heed.model.fast.rotation import can_turn, turn
+from heed.model.fast.rotation import can_fuse, rotate_fused
 
 Rotation = tuple[Tensor, Tensor]
 """Cosines and sines of the rotary angles, each `(length, d_k)`."""
@@ -93,15 +93,15 @@ def rotary_table(n_positions: int, d_k: int) -> Rotation:
 
 
 def rotate(x: Tensor, rotation: Rotation) -> Tensor:
-    """Turn each pair of features by its position's angle, so that q·k depends on distance only.
+    """Rotate each pair of features by its position's angle, so that q·k depends on distance only.
 
     Args:
         x: queries or keys, `(batch, n_heads, length, d_k)`.
         rotation: cosines and sines, each `(length, d_k)`.
     """
     cosines, sines = rotation
-    if can_turn(x):
-        return turn(x, cosines, sines)
+    if can_fuse(x):
+        return rotate_fused(x, cosines, sines)
     first, second = x.chunk(2, dim=-1)
     return x * cosines + torch.cat([-second, first], dim=-1) * sines
 

@@ -13,13 +13,14 @@ from heed.model.attention import MultiHeadAttention
 from heed.model.attention import attend as equation
 from heed.model.fast import attention as fast
 from heed.model.fast.attention import Read
-from heed.model.fast.kernels import are_here
+from heed.model.fast.kernels import has_training_kernels
 from heed.model.masks import both, causal_mask
 from heed.model.positions import rotary_table, rotate
 from heed.model.trace import recording
 
 pytestmark = pytest.mark.skipif(
-    not are_here(), reason="heed is not compiled, or this processor has neither AVX2 nor NEON"
+    not has_training_kernels(),
+    reason="heed is not compiled, or this processor has neither AVX2 nor NEON",
 )
 KERNELS = "avx2", "avx512", "neon"
 

@@ -8,15 +8,15 @@ import torch
 from heed.errors import HeedError
 from heed.model.fast import dropout
 from heed.model.fast.dropout import Dropout, drop
-from heed.model.fast.kernels import are_here
+from heed.model.fast.kernels import has_training_kernels
 
 
 @pytest.fixture(autouse=True, params=["compiled", "torch"])
 def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every test runs with both forms."""
     if request.param == "torch":
-        monkeypatch.setattr(dropout, "are_here", lambda: False)
-    elif not are_here():
+        monkeypatch.setattr(dropout, "has_training_kernels", lambda: False)
+    elif not has_training_kernels():
         pytest.skip("heed is not compiled, or this processor has no AVX2")
     before = torch.get_num_threads()
     yield
@@ -101,7 +101,7 @@ def compiled(*, kernels: str, n: int, n_dropped: int = 77) -> torch.Tensor:
 
 @pytest.mark.parametrize("n", [1, 15, 16, 63, 64, 65, 1000, 100_003])
 def test_the_same_bits_with_any_instructions_and_threads(n: int) -> None:
-    if not are_here():
+    if not has_training_kernels():
         pytest.skip("heed is not compiled, or this processor has no AVX2")
     torch.set_num_threads(1)
     whole = compiled(kernels="", n=n)

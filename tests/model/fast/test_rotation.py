@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from heed.model.fast.rotation import can_turn, turn
+from heed.model.fast.rotation import can_fuse, rotate_fused
 from heed.model.positions import rotary_table, rotate
 
 
@@ -25,16 +25,16 @@ def test_turned_heads_and_their_gradients_are_those_of_the_formula(
     cosines, sines = (table.double() for table in rotary_table(length, 6))
     x = heads(length, is_packed=is_packed).requires_grad_()
     with torch.no_grad():
-        assert not can_turn(x)
+        assert not can_fuse(x)
         expected = rotate(x, (cosines, sines))
-    assert torch.allclose(turn(x, cosines, sines), expected, rtol=0, atol=1e-12)
-    assert torch.autograd.gradcheck(lambda x: turn(x, cosines, sines), (x,))
+    assert torch.allclose(rotate_fused(x, cosines, sines), expected, rtol=0, atol=1e-12)
+    assert torch.autograd.gradcheck(lambda x: rotate_fused(x, cosines, sines), (x,))
 
 
 def test_training_on_a_cpu_turns_and_translating_does_not() -> None:
     x = heads(5, dtype=torch.float32, is_packed=True)
-    assert not can_turn(x)
-    assert can_turn(x.requires_grad_())
+    assert not can_fuse(x)
+    assert can_fuse(x.requires_grad_())
 
 
 def test_a_product_of_turned_heads_depends_on_distance_alone() -> None:
@@ -42,8 +42,8 @@ def test_a_product_of_turned_heads_depends_on_distance_alone() -> None:
     torch.manual_seed(0)
     cosines, sines = rotary_table(20, 6)
     query, key = torch.randn(2, 1, 1, 1, 6)
-    queries = turn(query.expand(1, 1, 20, 6), cosines, sines)
-    keys = turn(key.expand(1, 1, 20, 6), cosines, sines)
+    queries = rotate_fused(query.expand(1, 1, 20, 6), cosines, sines)
+    keys = rotate_fused(key.expand(1, 1, 20, 6), cosines, sines)
     products = queries @ keys.transpose(2, 3)
     for distance in (-7, 0, 3):
         diagonal = products[0, 0].diagonal(distance)

@@ -40,8 +40,8 @@ def reading(step: int, train_loss: float, dev_loss: float, **facts: Any) -> Meas
 def evidence(*measurements: Measurement, **facts: Any) -> Evidence:
     defaults = {
         "unigram_entropy": 5.6,
-        "train_likeness": 0.8,
-        "dev_likeness": 0.8,
+        "train_length_correlation": 0.8,
+        "dev_length_correlation": 0.8,
         "warmup_steps": 100,
     }
     return Evidence(measurements=measurements, **{**defaults, **facts})
@@ -62,7 +62,8 @@ SICK = {
     "rate-too-high": evidence(reading(300, 3.0, 3.0), reading(400, 4.0, 3.9)),
     "rate-too-low": evidence(reading(300, 8.7, 8.8, movement=0.002)),
     "misaligned-training": evidence(
-        reading(300, 4.9, 5.0, probe=asked(train_gain=0.01, dev_gain=0.01)), train_likeness=0.05
+        reading(300, 4.9, 5.0, probe=asked(train_gain=0.01, dev_gain=0.01)),
+        train_length_correlation=0.05,
     ),
     "source-ignored": evidence(
         reading(100, 5.0, 5.0, probe=asked(source_effect=1e-7, train_gain=0.0, dev_gain=0.0))
@@ -103,7 +104,7 @@ def test_each_cause_is_named_with_a_remedy_and_said_once(name: str) -> None:
         (
             evidence(
                 reading(12, 5.0, 5.0, share=1.0, probe=asked(train_gain=0.0, evenness=1.0)),
-                train_likeness=0.05,
+                train_length_correlation=0.05,
             ),
             None,
         ),
@@ -126,7 +127,8 @@ def test_each_cause_is_named_with_a_remedy_and_said_once(name: str) -> None:
         (evidence(reading(900, 0.2, 3.0, epochs=60, probe=asked(dev_gain=0.1))), None),
         (
             evidence(
-                reading(900, 0.2, 3.0, epochs=60, probe=asked(dev_gain=0.1)), dev_likeness=0.1
+                reading(900, 0.2, 3.0, epochs=60, probe=asked(dev_gain=0.1)),
+                dev_length_correlation=0.1,
             ),
             "bad-dev-set",
         ),
@@ -159,7 +161,12 @@ def test_each_cause_is_named_with_a_remedy_and_said_once(name: str) -> None:
             None,
         ),
         # Corpora of one-word lines have no lengths to compare.
-        (evidence(reading(100, 4.0, 4.0), train_likeness=None, dev_likeness=None), None),
+        (
+            evidence(
+                reading(100, 4.0, 4.0), train_length_correlation=None, dev_length_correlation=None
+            ),
+            None,
+        ),
         (evidence(reading(400, 4.0, 4.0, probe=None, same_share=None, movement=None)), None),
         (evidence(), None),
     ],

@@ -22,7 +22,7 @@ from heed.train.step.events import EventLog, LiveLine, finite, tensorboard
 from heed.train.step.progress import training_seconds
 from heed.train.step.validate import DevSet
 from heed.train.watch import observe, probe
-from heed.train.watch.checks import NO_EFFECT, UNLIKE
+from heed.train.watch.checks import NO_EFFECT, UNCORRELATED
 from heed.train.watch.evidence import Evidence
 from heed.translate.translator import load
 
@@ -271,12 +271,12 @@ def test_lengths_are_compared_within_each_direction(
     dev = {**BOTH, "data": {**BOTH["data"], "dev_size": 60}}
     small_run(tmp_path / "run", corpus=corpus, settings=dev, max_steps=1)
     lowest, highest = expected
-    for likeness in (found[0].train_likeness, found[0].dev_likeness):
-        assert likeness is not None
-        assert lowest < likeness < highest
+    for correlation in (found[0].train_length_correlation, found[0].dev_length_correlation):
+        assert correlation is not None
+        assert lowest < correlation < highest
     data = open_prepared(corpus, tmp_path / "run" / "data").train
     in_one_cloud = float(np.corrcoef(data.src_lengths, data.tgt_lengths)[0, 1])
-    assert in_one_cloud < UNLIKE  # which would accuse both
+    assert in_one_cloud < UNCORRELATED  # which would accuse both
 
 
 def test_a_few_steps_on_aligned_text_of_both_directions_give_no_alarm(

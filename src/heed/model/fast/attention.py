@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from heed.machine.compiled import check, function
-from heed.model.fast.kernels import are_here
+from heed.model.fast.kernels import has_training_kernels
 
 _FORWARD = "heed_attention_forward", (c_void_p, c_char_p, *[c_void_p] * 2)
 _BACKWARD = "heed_attention_backward", (c_void_p, c_char_p, *[c_void_p] * 5)
@@ -64,7 +64,7 @@ def fits(x: Tensor, d_k: int, read: Read) -> bool:
         and d_k % (16 if rotation is None else 32) == 0
         and (mask is None or (mask.dim() == 4 and mask.shape[:3] == (len(x), 1, 1)))
         and (rotation is None or rotation[0].shape == (x.size(1), d_k))
-        and are_here()
+        and has_training_kernels()
     )
 
 

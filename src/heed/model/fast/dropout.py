@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from heed.machine.compiled import check, function
-from heed.model.fast.kernels import are_here
+from heed.model.fast.kernels import has_training_kernels
 
 _DROPOUT = "heed_dropout", (c_void_p, c_char_p, c_void_p)
 
@@ -119,7 +119,7 @@ class Dropout(nn.Module):
             and x.device.type == "cpu"
             and x.dtype == torch.float32
             and x.numel() > 0
-            and are_here()
+            and has_training_kernels()
         )
 
     def _dropped(self, x: Tensor) -> Tensor:

@@ -7,35 +7,35 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 
-class _Turn(torch.autograd.Function):
+class _Rotation(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
         ctx.save_for_backward(cosines, sines)
-        return _turn(x, cosines, sines, 1)
+        return _rotated(x, cosines, sines, 1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         cosines, sines = ctx.saved_tensors
         # A rotation is orthogonal: its transpose rotates by the negative angles.
-        return _turn(grad, cosines, sines, -1), None, None
+        return _rotated(grad, cosines, sines, -1), None, None
 
 
-def _turn(x: Tensor, cosines: Tensor, sines: Tensor, sign: int) -> Tensor:
+def _rotated(x: Tensor, cosines: Tensor, sines: Tensor, sign: int) -> Tensor:
     """x cos + sign (-second, first) sin, for heads that are adjacent in memory."""
     _, n_heads, _, width = x.shape
     # All heads of a position are one row: torch needs long rows to be fast.
     rows = x.transpose(1, 2)
-    turned = rows.flatten(2) * cosines.repeat(1, n_heads)
-    halves = turned.view(*turned.shape[:2], n_heads, 2, width // 2)
+    rotated = rows.flatten(2) * cosines.repeat(1, n_heads)
+    halves = rotated.view(*rotated.shape[:2], n_heads, 2, width // 2)
     first, second = rows.chunk(2, dim=-1)
     by = sines[:, None, : width // 2]
     halves[:, :, :, 0].addcmul_(second, by, value=-sign)
     halves[:, :, :, 1].addcmul_(first, by, value=sign)
-    return turned.view(*turned.shape[:2], n_heads, width).transpose(1, 2)
+    return rotated.view(*rotated.shape[:2], n_heads, width).transpose(1, 2)
 
 
-def turn(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+def rotate_fused(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """As `positions.rotate`.
 
     Args:
@@ -46,10 +46,10 @@ def turn(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     Returns:
         The same shape, `(batch, n_heads, length, d_k)`.
     """
-    turned: Tensor = _Turn.apply(x, cosines, sines)  # type: ignore[no-untyped-call]
-    return turned
+    rotated: Tensor = _Rotation.apply(x, cosines, sines)  # type: ignore[no-untyped-call]
+    return rotated
 
 
-def can_turn(x: Tensor) -> bool:
-    """Whether `turn` applies: training on a CPU, where a memory pass costs as much as a product."""
+def can_fuse(x: Tensor) -> bool:
+    """Whether `rotate_fused` applies: in training on a CPU, where passes over memory are slow."""
     return x.requires_grad and x.device.type == "cpu" and torch.is_grad_enabled()

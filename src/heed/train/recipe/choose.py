@@ -121,7 +121,7 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     counted = countable(model, asked.section("model"), facts)
     epochs = n_tokens_by_steps / facts.n_tgt_tokens or expected_epochs(counted, facts, budget_s)
     model |= family.usual(is_joint)
-    if family.name in ROTARY and can_turn_queries(asked, model):
+    if family.name in ROTARY and can_be_rotary(asked, model):
         model["positions"] = "rotary"
     if preset is None:
         model["dropout"] = choose_dropout(epochs)
@@ -154,7 +154,7 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     return chosen
 
 
-def can_turn_queries(asked: Asked, sizes: Mapping[str, Any]) -> bool:
+def can_be_rotary(asked: Asked, sizes: Mapping[str, Any]) -> bool:
     """Whether rotary positions are compatible with the user's settings.
 
     Args:

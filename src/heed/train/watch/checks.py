@@ -41,7 +41,7 @@ LATE = 0.3
 """Share of the budget after which a model should use the source. Models learn the target language
 first and the source after it; on real text the source begins to count within a tenth."""
 
-UNLIKE = 0.3
+UNCORRELATED = 0.3
 """Correlation of lengths. Pairs that belong together have 0.53 (four languages mixed) to 0.86,
 lines out of step at most 0.25; corpora of one-word lines may have anything, so lengths alone raise
 no alarm."""
@@ -201,7 +201,8 @@ def rate_too_low(now: Evidence) -> Alarm | None:
 def misaligned_training(now: Evidence) -> Alarm | None:
     """Sources and targets of the training pairs do not belong together."""
     _, found = _last_probe(now)
-    if found is None or now.train_likeness is None or now.train_likeness >= UNLIKE:
+    correlation = now.train_length_correlation
+    if found is None or correlation is None or correlation >= UNCORRELATED:
         return None
     if found.train_gain > NO_GAIN or found.source_effect < NO_EFFECT or not _is_late(now):
         return None
@@ -210,11 +211,10 @@ def misaligned_training(now: Evidence) -> Alarm | None:
         text=(
             "the source does not help to predict its target even in training "
             f"({found.train_gain:+.2f} nats), and the lengths of sources and targets are not "
-            f"correlated (r = {now.train_likeness:.2f}): line n of one file is not line n of the "
-            "other"
+            f"correlated (r = {correlation:.2f}): line n of one file is not line n of the other"
         ),
         remedy="look at a few pairs side by side (paste FILE FILE | head) and realign the files",
-        numbers={"train_gain": found.train_gain, "train_likeness": now.train_likeness},
+        numbers={"train_gain": found.train_gain, "train_length_correlation": correlation},
     )
 
 
@@ -277,9 +277,10 @@ def bad_dev_set(now: Evidence) -> Alarm | None:
         "dev_loss": found.dev_loss,
     }
     is_fresh = last.epochs < FRESH_EPOCHS
-    is_unlike = now.dev_likeness is not None and now.dev_likeness < UNLIKE
+    correlation = now.dev_length_correlation
+    is_uncorrelated = correlation is not None and correlation < UNCORRELATED
     gains_nothing = found.dev_gain < DEV_GAIN * found.train_gain
-    if found.train_gain > CLEAR_GAIN and gains_nothing and (is_fresh or is_unlike):
+    if found.train_gain > CLEAR_GAIN and gains_nothing and (is_fresh or is_uncorrelated):
         return Alarm(
             name="bad-dev-set",
             text=(

@@ -42,9 +42,9 @@ class Evidence:
     Attributes:
         unigram_entropy: entropy of a target token, in nats: the loss of a model that predicts every
             token by its frequency alone.
-        train_likeness: correlation of the lengths of source and target over the training pairs,
-            0 if they are unrelated; None if lengths do not vary.
-        dev_likeness: the same over the dev pairs.
+        train_length_correlation: correlation of the lengths of source and target over the training
+            pairs, 0 if they are unrelated; None if lengths do not vary.
+        dev_length_correlation: the same over the dev pairs.
         n_dev: dev pairs.
         n_dev_in_train: training pairs that shared a sentence with the dev set and were left out.
         has_parent: the run began with a model's weights, perhaps trained on the same pairs.
@@ -57,8 +57,8 @@ class Evidence:
     """
 
     unigram_entropy: float
-    train_likeness: float | None = None
-    dev_likeness: float | None = None
+    train_length_correlation: float | None = None
+    dev_length_correlation: float | None = None
     n_dev: int = 0
     n_dev_in_train: int = 0
     has_parent: bool = False

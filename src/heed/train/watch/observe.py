@@ -57,7 +57,8 @@ class Observed:
         train: the training pairs of an epoch.
         probed: pairs that the model is queried with; None = it is not queried.
         has_tags: each source begins with the tag of its target language.
-        dev_likeness: correlation of the lengths of both sides of the dev pairs; None = unknown.
+        dev_length_correlation: correlation of the lengths of both sides of the dev pairs; None =
+            unknown.
         n_dev: dev pairs.
         n_dev_in_train: training pairs left out because they share a sentence with those.
     """
@@ -65,7 +66,7 @@ class Observed:
     train: EpochPairs
     probed: ProbePairs | None = None
     has_tags: bool = False
-    dev_likeness: float | None = None
+    dev_length_correlation: float | None = None
     n_dev: int = 0
     n_dev_in_train: int = 0
 
@@ -86,7 +87,7 @@ def observed_pairs(
         train=train,
         probed=probed if probed.train and probed.dev else None,
         has_tags=bool(reader.target_langs),
-        dev_likeness=_dev_likeness(dev_sets, reader),
+        dev_length_correlation=_dev_length_correlation(dev_sets, reader),
         n_dev=sum(len(dev.src) for dev in dev_sets),
         n_dev_in_train=n_dev_in_train,
     )
@@ -111,8 +112,10 @@ class Observer:
         self.epoch_tokens = int(observed.train.tgt_lengths.sum())
         self.evidence = Evidence(
             unigram_entropy=_entropy(observed.train, trainer.special_ids["eos_id"]),
-            train_likeness=_train_likeness(observed.train, has_tags=observed.has_tags),
-            dev_likeness=observed.dev_likeness,
+            train_length_correlation=_train_length_correlation(
+                observed.train, has_tags=observed.has_tags
+            ),
+            dev_length_correlation=observed.dev_length_correlation,
             n_dev=observed.n_dev,
             n_dev_in_train=observed.n_dev_in_train,
             has_parent=bool(trainer.config.parent),
@@ -324,24 +327,24 @@ def _entropy(train: EpochPairs, eos_id: int) -> float:
     return float(-(shares * np.log(shares)).sum())
 
 
-def _train_likeness(train: EpochPairs, *, has_tags: bool) -> float | None:
-    """`_likeness` of the training pairs; with tags, a source's first id says its direction."""
+def _train_length_correlation(train: EpochPairs, *, has_tags: bool) -> float | None:
+    """Of the training pairs; with tags, a source's first id says its direction."""
     n_pairs = len(train.src_lengths)
     if not has_tags:
-        return _likeness(train.src_lengths, train.tgt_lengths, np.zeros(n_pairs))
+        return _length_correlation(train.src_lengths, train.tgt_lengths, np.zeros(n_pairs))
     chosen = range(0, n_pairs, max(1, n_pairs // N_COMPARED))
     tags = np.array([train.src(i)[0] for i in chosen])
-    return _likeness(train.src_lengths[chosen], train.tgt_lengths[chosen], tags)
+    return _length_correlation(train.src_lengths[chosen], train.tgt_lengths[chosen], tags)
 
 
-def _dev_likeness(dev_sets: list[DevSet], reader: LineReader) -> float | None:
+def _dev_length_correlation(dev_sets: list[DevSet], reader: LineReader) -> float | None:
     src = [len(reader.src_ids(text, [])) for dev in dev_sets for text in dev.src]
     tgt = [len(reader.tgt_ids(text)) for dev in dev_sets for text in dev.tgt]
     numbers = [number for number, dev in enumerate(dev_sets) for _ in dev.src]
-    return _likeness(np.array(src), np.array(tgt), np.array(numbers))
+    return _length_correlation(np.array(src), np.array(tgt), np.array(numbers))
 
 
-def _likeness(
+def _length_correlation(
     src_lengths: NDArray[Any], tgt_lengths: NDArray[Any], directions: NDArray[Any]
 ) -> float | None:
     """Correlation of the two sides' lengths; None where one does not vary.
