@@ -228,7 +228,7 @@ def test_attention_dropout_acts_in_training_only() -> None:
 def test_extending_one_by_one_is_causal_attention(is_rotary: bool) -> None:
     """Claim 96. Tolerance: float32 sums in another order."""
     torch.manual_seed(0)
-    module, cache = MultiHeadAttention(8, 2), KVCache(first_capacity=2)
+    module, cache = MultiHeadAttention(8, 2), KVCache()
     x, (cosines, sines) = torch.randn(3, 6, 8), rotary_table(6, 4)
     stepwise = torch.cat(
         [

@@ -162,7 +162,7 @@ def test_gradients_of_the_sublayer(kind: str) -> None:
 @torch.no_grad()
 def test_one_position_at_a_time_gives_what_one_pass_gives(kind: str) -> None:
     """Claim 96: the newest position knows how far each earlier one is. Tolerance: float64."""
-    module, x, cache = module_of(kind), torch.randn(2, 9, 8).double(), KVCache(first_capacity=2)
+    module, x, cache = module_of(kind), torch.randn(2, 9, 8).double(), KVCache()
     whole = module(x, is_causal=True, distances=distances(9, 9))
     for t in range(9):
         newest = module.extend(x[:, t : t + 1], cache, distances=distances(1, t + 1, t))

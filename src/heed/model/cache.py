@@ -7,12 +7,14 @@ encoder's keys and values never grow and are in the decoder's state.
 import torch
 from torch import Tensor
 
+FIRST_CAPACITY = 32
+"""Positions that are allocated at first."""
+
 
 class KVCache:
     """The keys and values of one decoder layer's self-attention, one token longer each step.
 
     Args:
-        first_capacity: positions that are allocated at first.
         window: how many of the positions before the newest one are kept; None = all.
         n_prefix: first positions, which are always kept.
 
@@ -20,14 +22,12 @@ class KVCache:
         length: positions so far, including those that are no longer kept.
     """
 
-    def __init__(
-        self, first_capacity: int = 32, *, window: int | None = None, n_prefix: int = 0
-    ) -> None:
+    def __init__(self, *, window: int | None = None, n_prefix: int = 0) -> None:
         self.length = 0
         self.window = window
         self.n_prefix = n_prefix
         self._n_filled = 0
-        self._capacity = first_capacity
+        self._capacity = FIRST_CAPACITY
         self._keys: Tensor | None = None
         self._values: Tensor | None = None
 

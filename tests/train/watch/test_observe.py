@@ -206,7 +206,7 @@ def test_damaged_lines_of_a_log_are_removed_and_an_incomplete_one_stays(tmp_path
 
 
 def test_a_log_of_skipped_steps_holds_no_number_that_json_lacks(tmp_path: Path) -> None:
-    log = EventLog(tmp_path, every=2)
+    log = EventLog(tmp_path)
     counts = {"n_src_tokens": 5, "n_tgt_tokens": 10, "seconds": 0.5}
     step = {"kind": "step", **counts, "is_skipped": False}
     log({**step, "step": 1, "nll": 3.0})
@@ -218,7 +218,7 @@ def test_a_log_of_skipped_steps_holds_no_number_that_json_lacks(tmp_path: Path) 
 
 
 def test_slow_steps_are_logged_more_often(tmp_path: Path) -> None:
-    log = EventLog(tmp_path, every=20, every_s=10.0)
+    log = EventLog(tmp_path)
     step = {"kind": "step", "n_src_tokens": 5, "n_tgt_tokens": 10, "is_skipped": False}
     for number in range(1, 8):
         log({**step, "step": number, "nll": float(number), "seconds": 4.0})

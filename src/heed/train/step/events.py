@@ -18,6 +18,8 @@ Report = Callable[[Event], None]
 
 METRICS_FILE = "metrics.jsonl"
 TENSORBOARD = "tensorboard"
+EVERY, EVERY_S = 20, 10.0
+"""Steps, or seconds of slow ones, for each line of the log."""
 
 
 def fan_out(*reports: Report) -> Report:
@@ -33,19 +35,15 @@ def fan_out(*reports: Report) -> Report:
 class EventLog:
     """Appends events to `metrics.jsonl`.
 
-    Steps are thinned to one in `every`, or one in `every_s` seconds of slow ones, with the sums and
+    Steps are thinned to one in `EVERY`, or one in `EVERY_S` seconds of slow ones, with the sums and
     means over those in between, and get `tokens_per_s` (target tokens).
 
     Args:
         run_dir: the run folder.
-        every: steps for each line.
-        every_s: seconds of steps after which there is a line in any case.
     """
 
-    def __init__(self, run_dir: Path, *, every: int = 20, every_s: float = 10.0) -> None:
+    def __init__(self, run_dir: Path) -> None:
         self.path = run_dir / METRICS_FILE
-        self.every = every
-        self.every_s = every_s
         self._nll = 0.0
         self._src_tokens = 0
         self._tgt_tokens = 0
@@ -69,7 +67,7 @@ class EventLog:
                 self._nll += event["nll"] * event["n_tgt_tokens"]
                 self._src_tokens += event["n_src_tokens"]
                 self._tgt_tokens += event["n_tgt_tokens"]
-            is_due = event["step"] % self.every == 0 or self._seconds >= self.every_s
+            is_due = event["step"] % EVERY == 0 or self._seconds >= EVERY_S
             if not (is_due or event["is_skipped"]):
                 return
             event = {
