@@ -134,6 +134,32 @@ def test_names_of_columns_stay_because_formulas_and_tables_use_them() -> None:
     assert done["xl/tables/table1.xml"].decode() == table
 
 
+@pytest.mark.parametrize(
+    ("name", "formula", "kept"),
+    [
+        ("worksheets/sheet1", '<f>IF(A1="Yes","a dog",2)</f>', ["Yes", "a dog"]),
+        ("worksheets/sheet1", '<x:f t="a">A1=&quot;YES&quot;</x:f>', ["Yes"]),
+        ("worksheets/sheet1", '<f>COUNTIF(A:A,"&lt;&gt;yes")</f>', ["Yes"]),
+        ("worksheets/sheet1", """<f>'it"s'!A1&amp;"Yes"</f>""", ["Yes"]),
+        ("worksheets/sheet1", '<f>A1="say ""no"""</f>', ['say "no"']),
+        ("worksheets/sheet1", '<cfRule><formula>"Yes"</formula></cfRule>', ["Yes"]),
+        ("worksheets/sheet1", '<formula1>"Yes, a dog"</formula1>', ["Yes", "a dog"]),
+        ("worksheets/sheet1", "<f>Yes+dog</f><t>&quot;Yes&quot;</t>", []),
+        ("workbook", '<definedName name="x">"Yes"</definedName>', ["Yes"]),
+        ("tables/table1", '<calculatedColumnFormula>"Yes"</calculatedColumnFormula>', ["Yes"]),
+    ],
+)
+def test_a_text_that_a_formula_spells_stays(name: str, formula: str, kept: list[str]) -> None:
+    every = ["Yes", "a dog", 'say "no"', "Yes."]
+    parts: dict[str, str | bytes] = {
+        "xl/sharedStrings.xml": strings(*(f"<t>{text}</t>" for text in every)),
+        f"xl/{name}.xml": f"<a><sheetData/>{formula}</a>",
+    }
+    document = open_archive("a.xlsx", archive(parts), "xlsx")
+    found = [segment.text for segment in document.segments]
+    assert found == [text for text in every if text not in kept]
+
+
 def test_a_sheet_of_numbers_is_not_read() -> None:
     """On a server the signs of a file are limited, and a sheet may hold a million numbers."""
     cells = '<c r="A1" s="2"><v>1</v></c>' * 1_000

@@ -16,7 +16,13 @@ from heed.documents.encoding import Encoding, read
 from heed.documents.markup import parse_markup
 from heed.documents.runs import split_runs
 from heed.documents.segment import OnRead, Segment, ignore, require_one_each
-from heed.documents.workbook import PARTS, has_text, names_of_columns, split_workbook_part
+from heed.documents.workbook import (
+    PARTS,
+    has_text,
+    literals_of_formulas,
+    names_of_columns,
+    split_workbook_part,
+)
 from heed.errors import DataError
 from heed.translate.result import Translation
 
@@ -92,7 +98,7 @@ class ArchiveFormat:
 
 
 def _workbook(workbook: zipfile.ZipFile, on_read: OnRead) -> Callable[[str], Content]:
-    kept = names_of_columns(workbook, on_read)
+    kept = names_of_columns(workbook, on_read) | literals_of_formulas(workbook, on_read)
     return lambda text: split_workbook_part(text, kept, on_read)
 
 

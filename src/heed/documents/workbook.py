@@ -2,10 +2,11 @@
 
 A string is plain text, or runs of equal format (`runs.py`). Line breaks in it separate texts.
 Formulas, names of sheets, and the names of columns of tables and pivot tables stay, because
-formulas and tables refer to them. Readings (phonetic runs) of translated strings are left out.
+formulas and tables refer to them. So does a text that a formula spells, as in `IF(A1="Yes",1)`,
+which compares cells with it. Readings (phonetic runs) of translated strings are left out.
 
 Source: ECMA-376, part 1, sections 18.4 (shared strings), 18.3.1.4 (cells), 18.7 (comments), 18.5
-(tables) and 22.9.2.19 (escapes such as `_x000D_`).
+(tables), 18.17 (formulas) and 22.9.2.19 (escapes such as `_x000D_`).
 """
 
 import re
@@ -33,6 +34,12 @@ PARTS = re.compile(
 
 _NAMING_PARTS = re.compile(r"xl/(?:tables/table|pivotCache/pivotCacheDefinition)\d+\.xml", re.I)
 _NAMING_TAG = re.compile(r"<(?:\w+:)?(?:tableColumn|cacheField)\s[^<>]*>")
+_FORMULA_PARTS = re.compile(r"xl/(?:workbook|worksheets/[^/]+|tables/[^/]+)\.xml", re.I)
+_FORMULA = re.compile(
+    r"<(?:\w+:)?(f|formula[12]?|definedName|\w+Formula)(?=[\s>])[^<>]*+>([^<]*+)<"
+)
+# The name of a sheet may have double quotes. A criterion such as "<>Yes" has an operator.
+_LITERAL = re.compile(r"'(?:[^']|'')*+'|\"[=<>]*+((?:[^\"]|\"\")*+)\"")
 _TYPED_CELL = re.compile(rb"\st=[\"'](?:inlineStr|str)[\"']")
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _BREAK = re.compile(rf"{_ESCAPE.pattern}|[\r\n]+")
@@ -53,7 +60,25 @@ def names_of_columns(workbook: zipfile.ZipFile, on_read: OnRead) -> frozenset[st
         on_read(0, len(found))
         tags += found
     names = (attribute(tag, which) for tag in tags for which in ("name", "totalsrowlabel"))
-    return frozenset(_unescaped(unescape(name)) for name in names)
+    return frozenset(_key(_unescaped(unescape(name))) for name in names)
+
+
+def literals_of_formulas(workbook: zipfile.ZipFile, on_read: OnRead) -> frozenset[str]:
+    """The texts that formulas spell, and the items of lists of permitted values."""
+    literals: set[str] = set()
+    for part in filter(_FORMULA_PARTS.fullmatch, workbook.namelist()):
+        for name, formula in _FORMULA.findall(workbook.read(part).decode(errors="replace")):
+            found = [text.replace('""', '"') for text in _LITERAL.findall(unescape(formula))]
+            on_read(0, len(found))
+            literals.update(found)
+            if name == "formula1":
+                literals.update(item.strip() for text in found for item in text.split(","))
+    return frozenset(map(_key, literals))
+
+
+def _key(text: str) -> str:
+    """A text as formulas compare it: without regard to case."""
+    return text.casefold()
 
 
 def split_workbook_part(
@@ -63,7 +88,7 @@ def split_workbook_part(
 
     Args:
         text: the part's XML.
-        kept: texts that are not translated.
+        kept: texts that are not translated, in lower case.
         on_read: called for what is repeated; may stop this.
 
     Raises:
@@ -89,7 +114,7 @@ def split_workbook_part(
             content, words = _read_string(text, tokens, partner, number, on_read)
             # Mentions give the positions of names in the text.
             following = [local_name(each) for each in tokens[end + 1 : end + 2]]
-            if words not in kept and following != ["mentions"]:
+            if _key(words) not in kept and following != ["mentions"]:
                 assembly.replace(token.start + len(token.raw), tokens[end].start, content)
     assembly.keep_until(len(text))
     return assembly
