@@ -23,6 +23,7 @@ from heed.text.vocab import Vocab, train_vocab
 from heed.translate.doubts.judge import Judge
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.glossary.honored import find_banned, find_targets
+from heed.translate.glossary.placing import Site
 from heed.translate.glossary.reading import rows_of
 from heed.translate.inspect import mean_log_probs
 from heed.translate.lines import Line
@@ -178,6 +179,33 @@ def test_a_translation_with_terms_is_judged_in_pieces(vocab: Vocab, alignment: b
     assert "Dackel" in found.tokens
     assert not found.token_scores
     assert (found.alignment is None) is not alignment
+
+
+@pytest.mark.parametrize("text", ["*the old man sees a dog*", "<b>12</b>: %s, the dog"])
+def test_terms_are_linked_with_the_text_of_spans(
+    vocab: Vocab, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the names of slots in place of spans, all words after a span would be linked wrongly."""
+    linked: list[Translation] = []
+    make = Site.of
+
+    def of(*args: Any, **ways: Any) -> Site:
+        linked.append(args[3])
+        return make(*args, **ways)
+
+    monkeypatch.setattr(Site, "of", of)
+    translator = random_translator(with_controls(vocab, SLOT_PIECES))
+    translator.translate([text], glossary=GLOSSARY, max_length=60)
+    wanted = Counter(text[span.start : span.end] for span in find_spans(text, Rules.default()))
+    for tokens in (linked[0].tokens, linked[0].source_tokens):
+        assert Counter(token for token in tokens if token in wanted) == wanted
+
+
+def test_a_term_replaces_a_word_in_emphasis(vocab: Vocab) -> None:
+    assert [one.term for one in GLOSSARY.occurrences("a _dog_ and __files__")] == ["dog", "files"]
+    translator = random_translator(with_controls(vocab, SLOT_PIECES))
+    (found,) = translator.translate(["_dog_"], glossary=GLOSSARY, max_length=30)
+    assert "dackel" in found.text.casefold() and found.text.count("_") == 2
 
 
 FIELDS = Glossary.of(

@@ -16,6 +16,7 @@ def test_words_signs_and_characters_of_solid_scripts() -> None:
     assert words("It's 1,234.5 « high-end »!") == ["It's", "1,234.5", "«", "high-end", "»", "!"]
     assert words("一个man。") == ["一", "个", "man", "。"]
     assert words("हिन्दी में।") == ["हिन्दी", "में", "।"]
+    assert words("_a house_ snake_case __b") == [*"_a", "house", "_", "snake_case", *"__b"]
 
 
 @given(st.text())

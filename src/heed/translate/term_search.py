@@ -18,7 +18,7 @@ from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError
 from heed.model.interface import Decodable, Inspectable
 from heed.text.capitals import in_small_letters
-from heed.text.protected import NAME, find_spans
+from heed.text.protected import find_spans
 from heed.text.slots import encode_with
 from heed.text.vocab import Vocab
 from heed.translate.given_spans import prefix_marks, words_equal
@@ -168,7 +168,7 @@ class TermSearch:
         aligned = {
             place: replace(
                 found[place],
-                tokens=tgt_vocab.pieces(ids[place]),
+                tokens=written_pieces(tgt_vocab, ids[place], wanted.chunk.source),
                 source_tokens=shown_pieces(src_vocab, wanted.chunk),
                 alignment=matrix,
             )
@@ -370,8 +370,9 @@ class _Wanted:
         if source is None:
             return []
         taken = [(span.start, span.end) for span in find_spans(text, source.rules)]
-        for name in {span.text for span in source.spans if span.rule == NAME}:
-            for start, end in words_equal(text, name):
+        # Names, and spans that no rule finds beside the letters of this text.
+        for copy in {span.text for span in source.spans}:
+            for start, end in words_equal(text, copy):
                 if all(end <= first or last <= start for first, last in taken):
                     taken.append((start, end))
         return sorted(taken)

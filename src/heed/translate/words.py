@@ -24,9 +24,10 @@ from heed.translate.result import Translation
 Span = tuple[int, int]
 Matrix = NDArray[np.float64]
 
-# A character of a script without blanks is a word of its own.
-_LETTER = rf"(?:(?![{SOLID}])[\w{MARKS}])"
-_WORD = re.compile(rf"[{SOLID}]|{_LETTER}+(?:['’.,\-\u05be]{_LETTER}+)*|[^\w\s]")
+# A character of a script without blanks is a word of its own. An underscore belongs to a word only
+# within it: `_house_` is a word in emphasis.
+_LETTER = rf"(?:(?![{SOLID}_])[\w{MARKS}])"
+_WORD = re.compile(rf"[{SOLID}]|{_LETTER}+(?:(?:['’.,\-\u05be]|_+){_LETTER}+)*|[^\w\s]|_")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 # How far to search for a piece that is not at its expected place in the text.
