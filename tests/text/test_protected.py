@@ -223,6 +223,13 @@ def test_tags(text: str, expected: list[str]) -> None:
         ("_File, snake_case_name, [optional]", []),
         ("**<b>a**</b>", ["<b>", "</b>"]),
         ("<b>**a**</b>", ["<b>", "**", "**", "</b>"]),
+        ("_12 men_ and __UTF-8__.", ["_", "12", "_", "__", "UTF-8", "__"]),
+        ("_$HOME house_, *set $HOME*", ["_", "$HOME", "_", "*", "$HOME", "*"]),
+        ("**/etc/hosts or *.svg**", ["**", "/etc/hosts", "*.svg", "**"]),
+        ("_mail a@b.org_ and ~~%s~~", ["_", "a@b.org", "_", "~~", "%s", "~~"]),
+        ("_run `x`_ _in a.txt_", ["_", "`x`", "_", "_", "a.txt", "_"]),
+        ("**_$5_**", ["**", "_", "$5", "_", "**"]),
+        ("__init__.py, _x/a.py, $_GET_x", ["__init__.py", "_x/a.py", "$_GET_x"]),
     ],
 )
 def test_marks_of_markdown(text: str, expected: list[str]) -> None:
@@ -455,6 +462,7 @@ def test_nested_tags_of_any_depth_find_their_partners(tokens: list[str]) -> None
             "'",
             "www.",
             "~~a",
+            *("_!a ", "a_ ", "*a* "),
             *("打a.", "a/打", "www.打", "a.txt打", "https://a/打b"),
         ),
     ],

@@ -188,6 +188,21 @@ def test_spans_leave_a_required_beginning_as_it_is(vocab: Vocab, way: str, has_s
                     check(source, one.text)
 
 
+@pytest.mark.parametrize("has_slots", [False, True])
+def test_a_required_beginning_may_hold_one_half_of_a_pair(vocab: Vocab, has_slots: bool) -> None:
+    source = "The **dog** sleeps [on <x>the</x> _house_](x) 7"
+    prefixes = ["**Hu", "Der **Hund** [x", "[x <x>y"]
+    others = ["Der **", "**Hund [ein", "**H _7 H"]  # what follows may leave no place to close them
+    for seed in range(3):
+        own = with_controls(vocab, SLOT_PIECES) if has_slots else vocab
+        begun = prefixes + others
+        answers = make_translator(own, seed).translate([source] * len(begun), prefixes=begun)
+        assert all(map(str.startswith, [found.text for found in answers], begun))
+        for found in answers[: len(prefixes)]:
+            marks = ["**", "<x>", "</x>", "](x)", "7"]
+            assert [found.text.count(mark) for mark in marks] == [2, 1, 1, 1, 1], found.text
+
+
 @pytest.mark.parametrize("line", ["Two dogs. <b>{}</b> A man", "<b>{}</b>", "42 {}"])
 def test_a_cut_line_has_an_alignment_of_all_its_parts(plain: Translator, line: str) -> None:
     line = line.format("The dog sleeps on the house. " * 80)
@@ -341,10 +356,17 @@ def test_a_span_after_a_mark_is_spaced_as_in_the_source(
         ("*The* dog", "** Der Hund", "*Der* Hund"),
         ("The ~~red~~ dog", "Der ~~rot~~e Hund", "Der ~~rot~~ e Hund"),
         ("The <b>red</b> [dog](a)", "Der<b> rote</b> [ Hund](a)", "Der<b> rote</b> [ Hund](a)"),
+        ("_$HOME house_", "_$HOME_ Haus.", "_$HOME_ Haus."),
+        ("_a 12 dog_", "_ein Hund12_", "_ein Hund 12_"),
     ],
 )
 def test_no_blank_is_inside_the_marks_of_emphasis(line: str, written: str, expected: str) -> None:
     assert restored(line, written) == expected
+
+
+def test_no_blank_comes_between_a_name_and_a_mark_of_emphasis() -> None:
+    line = "__%s Xanthor man__"
+    assert restored(line, "__ein %sXanthor__.", ("Xanthor",)) == "__ein %s Xanthor__."
 
 
 @pytest.mark.parametrize("mark", [".", ",", "!", "?", ";", ":", '"', ")"])

@@ -23,6 +23,7 @@ from heed.text.protection.pairs import (
     nest,
     nest_within,
     read_tag,
+    with_quotes,
 )
 from heed.text.protection.rules import PATTERNS, Rules
 from heed.text.protection.terms import Terms
@@ -153,8 +154,9 @@ def _rule_of(mark: Mark) -> str:
 
 def _of_heed(text: str, rules: Rules) -> list[Span]:
     """The spans that heed's own rules find."""
-    claims = _Claims(text)
     names = rules.names
+    has_emphasis = "markdown" in names and any(sign in text for sign in "*_~")
+    claims = _Claims(with_quotes(text) if has_emphasis else text)
     if rules.is_within_icu:
         claims.add_all(icu.INSIDE, "icu")
     if "icu" in names and icu.NEEDED.search(text):
@@ -162,18 +164,17 @@ def _of_heed(text: str, rules: Rules) -> list[Span]:
             claims.add(message.start, message.end, "icu", message.texts)
     if "code" in names and "`" in text:
         claims.add_all(CODE, "code")
-    _add_tags_and_links(claims, names)
+    _add_tags_and_links(claims, text, names)
     for pattern in PATTERNS:
         if pattern.rule in names and pattern.needed.search(text):
             claims.add_all(pattern.finds, pattern.rule)
-    if "markdown" in names and any(sign in text for sign in "*_~"):
+    if has_emphasis:
         marks = emphasis_marks(text, claims.taken)
         claims.add_marks(marks, nest_within(marks, claims.pairs))
     return claims.spans()
 
 
-def _add_tags_and_links(claims: _Claims, names: Sequence[str]) -> None:
-    text = claims.text
+def _add_tags_and_links(claims: _Claims, text: str, names: Sequence[str]) -> None:
     marks: list[Mark] = []
     taken = bytearray(claims.taken)
     if "tag" in names and ("<" in text or "]]>" in text):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from heed.text.protected import NAME, Rules, Span, find_spans
+from heed.text.protection.pairs import begun_marks
 from heed.text.protection.pattern import MARKS
 from heed.text.shared import number_key
 from heed.text.slots import Mark
@@ -94,6 +95,12 @@ def _candidates(text: str, source: Source, *, is_whole: bool) -> Iterator[tuple[
         for found in find_spans(text, source.rules)
     ]
     taken = {place for place, _ in places}
+    if not is_whole and any(span.kind == "open" for span in source.spans):
+        # A beginning may hold the first mark of a pair without the second.
+        claimed = bytearray(len(text))
+        for start, end in taken:
+            claimed[start:end] = b"\1" * (end - start)
+        places += [(place, text[slice(*place)]) for place in begun_marks(text, claimed)]
     copies = {
         span.text: _key(span, is_whole=is_whole)
         for span in source.spans

@@ -96,9 +96,14 @@ class Tape:
                 found.update({place} & {*words_equal(text, atom.text)})
         return found
 
-    def remove(self, atoms: Iterable[Atom]) -> None:
-        """Remove atoms; the atom after a removed one is spaced if either of them was."""
-        out = {id(atom) for atom in atoms}
+    def remove(self, atoms: Collection[Atom]) -> None:
+        """Remove atoms; the atom after a removed one is spaced if either of them was.
+
+        Those of the caller's prefix stay, as words.
+        """
+        out = {id(atom) for atom in atoms if not atom.is_fixed}
+        for atom in atoms:
+            atom.span = None
         kept: list[Atom] = []
         is_spaced = False
         for atom in self.atoms:
@@ -110,10 +115,12 @@ class Tape:
         self.atoms = kept
 
     def swap(self, first: int, second: int) -> bool:
-        """Exchange two spans; False if either is a mark of a pair."""
+        """Exchange two spans; False if either is a mark of a pair, or in the caller's prefix."""
         if any(self.spans[index].partner is not None for index in (first, second)):
             return False
         one, other = (next(a for a in self.atoms if a.span == i) for i in (first, second))
+        if one.is_fixed or other.is_fixed:
+            return False
         one.span, other.span = other.span, one.span
         one.text, other.text = other.text, one.text
         one.word, other.word = other.word, one.word
@@ -147,10 +154,18 @@ class Tape:
                 self.atoms[outer].is_spaced |= beside[kind == "close"].isalnum()
 
     def outer_sides(self, number: int) -> list[int]:
-        """The atoms before which a blank may part the span at this number from its neighbors."""
-        kind = self._emphasis(self.atoms[number])
-        sides = {"open": [number], "close": [number + 1]}.get(kind, [number, number + 1])
-        return [side for side in sides if 0 < side < len(self.atoms)]
+        """The atoms before which a blank may part the span at this number from its neighbors.
+
+        No blank comes inside the marks of emphasis or into the caller's prefix.
+        """
+        return [
+            side
+            for side in (number, number + 1)
+            if 0 < side < len(self.atoms)
+            and not self.atoms[side].is_fixed
+            and self._emphasis(self.atoms[side - 1]) != "open"
+            and self._emphasis(self.atoms[side]) != "close"
+        ]
 
     def _emphasis(self, atom: Atom) -> str:
         """The kind of a span that is a mark of emphasis in Markdown, else ""."""
@@ -224,8 +239,6 @@ class Tape:
         while around is not None and around not in there:
             around = self.spans[around].inside
         return around
-
-    # ------------------------------------------------------------------ places of missing spans
 
     def correct_copies(self, links: Links, sources: Sequence[tuple[int, int]]) -> None:
         """Replace copies of spans that the model wrote when it read a missing span.

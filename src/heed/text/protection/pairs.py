@@ -1,5 +1,6 @@
 """Pairs of marks: tags, links and emphasis, such that no pair crosses another."""
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -9,6 +10,9 @@ from heed.text.protection.markup import EMPHASIS, HTML_NAMES, LINK, TAG
 
 _CDATA = {"<![CDATA[": "open", "]]>": "close"}
 _NO_EMPHASIS_BEFORE = frozenset(".,;)]")
+# Elsewhere such a mark may be a part of a name, as in `*.txt` or `__init__.py`.
+_BEFORE_PHRASE = re.compile(r"(?<![^\s*_~])")
+_AFTER_PHRASE = re.compile(r"[.,;:!?…)*_~]{0,8}+(?!\S)")
 
 
 class Mark(NamedTuple):
@@ -83,6 +87,40 @@ def emphasis_marks(text: str, taken: bytearray) -> list[Mark]:
         if opens or closes:
             found.append(Mark(start, end, match[0], opens, closes, False))
     return found
+
+
+def begun_marks(text: str, taken: bytearray) -> list[tuple[int, int]]:
+    """The places of marks that may begin a pair, in a text that goes on after its end.
+
+    Args:
+        text: the beginning of a line.
+        taken: where no such mark is, such as in other spans and in whole pairs.
+    """
+    places = [match.span() for match in TAG.finditer(text) if match["opened"]]
+    places += [match.span() for match in LINK.finditer(text) if match[0][-1] == "["]
+    going_on = emphasis_marks(f"{text}a", taken + b"\0")
+    places += [(mark.start, mark.end) for mark in going_on if mark.opens]
+    return [place for place in places if taken.find(1, *place) < 0]
+
+
+def with_quotes(text: str) -> str:
+    """The text with quotation marks in place of marks of emphasis around words, of equal length.
+
+    An underscore counts as a letter, so that no number would be found in `_12_`.
+    """
+    marks = [
+        mark._replace(
+            opens=mark.opens and bool(_BEFORE_PHRASE.match(text, mark.start)),
+            closes=mark.closes and bool(_AFTER_PHRASE.match(text, mark.end)),
+        )
+        for mark in emphasis_marks(text, bytearray(len(text)))
+    ]
+    if not (pairs := nest(marks)):
+        return text
+    letters = list(text)
+    for mark in (mark for pair in pairs for mark in pair):
+        letters[mark.start : mark.end] = '"' * (mark.end - mark.start)
+    return "".join(letters)
 
 
 def _is_bound(beside: str, mark: str) -> bool:
