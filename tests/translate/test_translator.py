@@ -710,6 +710,14 @@ TWO, NO_AXIS = np.array([1, 2]), np.array("a")
         (lambda t: t("a", glossary="terms.tsv"), "glossary must be a Glossary, but is 'terms.tsv'"),
         (lambda t: t.translate(["a"], is_wanted=3), "is_wanted must be a function, but is 3."),
         (lambda t: t.continuations("a", is_wanted=3), "is_wanted must be a function, but is 3."),
+        (
+            lambda t: t.translate(["a"], is_wanted=lambda: 0),
+            r"is_wanted must be a function of one argument, but is .* the arguments \(\)\.",
+        ),
+        (
+            lambda t: t.continuations("a", is_wanted=lambda line: True),
+            r"is_wanted must be a function of no argument, but is .* the arguments \(line\)\.",
+        ),
         (lambda t: t.align("a", "b", heads=1), "heads must be a list of whole numbers, but is 1."),
         (lambda t: t.align("a", "b", heads="0"), "heads must be a list of whole .* but is '0'."),
         (lambda t: Line("a", prefix=None), "prefix must be a string, but is None."),

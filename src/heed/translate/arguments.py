@@ -1,5 +1,6 @@
 """Refuses arguments of a wrong type, with the name of the argument and its value."""
 
+import inspect
 import math
 import reprlib
 from collections.abc import Iterable, Iterator
@@ -75,14 +76,31 @@ def require_flag(value: object, name: str) -> None:
         raise UsageError(f"{name} must be True or False, but is {reprlib.repr(value)}.")
 
 
-def require_callable(value: object, name: str) -> None:
+def require_callable(value: object, name: str, *given: object) -> None:
     """Refuse a value that is neither a function nor None.
+
+    Args:
+        value: the value.
+        name: its name in errors.
+        given: examples of the arguments with which it will be called.
 
     Raises:
         UsageError: names the argument and its value.
     """
-    if value is not None and not callable(value):
+    if value is None:
+        return
+    if not callable(value):
         raise UsageError(f"{name} must be a function, but is {reprlib.repr(value)}.")
+    try:
+        inspect.signature(value).bind(*given)
+    except ValueError:  # a function of C, whose arguments are not known
+        return
+    except TypeError:
+        wanted = ("no argument", "one argument")[len(given)]
+        raise UsageError(
+            f"{name} must be a function of {wanted}, but is {reprlib.repr(value)}, which has "
+            f"the arguments {inspect.signature(value)}."
+        ) from None
 
 
 def require_whole(value: object, name: str, least: int | None = None) -> None:

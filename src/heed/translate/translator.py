@@ -240,7 +240,7 @@ class Translator:
         for name, number in (("alternatives", alternatives), ("first_line", first_line)):
             arguments.require_whole(number, name, 0)
         arguments.require_flag(alignment, "alignment")
-        arguments.require_callable(is_wanted, "is_wanted")
+        arguments.require_callable(is_wanted, "is_wanted", 0)
         chosen = with_alternatives(options_from(self.options, options), alternatives)
         lines = self.reader.all_parts(wanted, first_line, target_lang, chosen.max_length)
         line_of = [place for place, parts in enumerate(lines) for _ in parts]

@@ -37,4 +37,6 @@ def of_batch(is_wanted: IsWanted | None, places: Sequence[int]) -> BatchIsWanted
     """`is_wanted` for the sources of a batch, in the form that searches call."""
     if is_wanted is None:
         return None
-    return lambda sources: np.array([is_wanted(places[source]) for source in sources.tolist()])
+    return lambda sources: np.array(
+        [bool(is_wanted(places[source])) for source in sources.tolist()]
+    )
