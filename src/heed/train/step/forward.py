@@ -28,10 +28,19 @@ def losses(
         device: the device to compute on.
         dtype: type of matrix products.
     """
+    states, targets = real_states(model, batch, pad_id=pad_id, device=device, dtype=dtype)
+    return output_cross_entropy(states, model.output.weight, targets, smoothing=smoothing)
+
+
+def real_states(
+    model: TorchNetwork, batch: Batch, *, pad_id: int, device: torch.device, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Decoder states at real target positions, `(n_tokens, d_model)`, and targets, `(n_tokens,)`.
+
+    The arguments are those of `losses`.
+    """
     batch = batch.to(device)
     is_real = batch.tgt_out != pad_id
     with autocast(device, dtype):
         states = model(batch.src, batch.tgt_in, batch.src_mask)
-    return output_cross_entropy(
-        states[is_real], model.output.weight, batch.tgt_out[is_real], smoothing=smoothing
-    )
+    return states[is_real], batch.tgt_out[is_real]

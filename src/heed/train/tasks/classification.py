@@ -19,10 +19,9 @@ from heed.evaluate.labels import accuracy, mean_f1
 from heed.model.families import family_of
 from heed.text.vocab import N_SPECIAL, Vocab
 from heed.train.recipe.recipe import Draft, Recipe
-from heed.train.step.train_step import batch_losses
 from heed.train.step.trainer import EpochPairs, Trainer
 from heed.train.step.validate import Validation
-from heed.train.tasks.masked import batches_of
+from heed.train.tasks.predicted import predicted
 from heed.train.tasks.task import Task
 from heed.train.watch.observe import Observed
 
@@ -107,15 +106,10 @@ def _validate(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
     right: list[int] = []
     total = 0.0
     texts = _as_read(data.dev_text, data, recipe)
-    for rows in batches_of(texts, recipe.training.batch_tokens):
-        batch = collate_labeled(texts, rows, **trainer.special_ids)
-        _, nll = batch_losses(trainer, batch)
-        total += nll.item()
-        there = batch.to(trainer.device)
-        states = trainer.model(there.src, there.tgt_in, there.src_mask)[:, 0]
-        logits = trainer.model.logits(states)[:, N_SPECIAL:]
-        found += logits.argmax(dim=-1).tolist()
-        right += (batch.tgt_out[:, 0] - N_SPECIAL).tolist()
+    for nll, logits, labels in predicted(trainer, texts):
+        total += nll
+        found += logits[:, N_SPECIAL:].argmax(dim=-1).tolist()
+        right += (labels - N_SPECIAL).tolist()
     return Validation(
         loss=total / len(right),
         seconds=time.monotonic() - started_at,

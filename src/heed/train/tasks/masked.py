@@ -23,9 +23,9 @@ from heed.data.store import Store
 from heed.machine.seeds import derived_random
 from heed.text.vocab import N_SPECIAL, Vocab
 from heed.train.recipe.recipe import Draft, Recipe
-from heed.train.step.train_step import batch_losses
 from heed.train.step.trainer import EpochPairs, Trainer
 from heed.train.step.validate import Validation
+from heed.train.tasks.predicted import predicted
 from heed.train.tasks.task import Task
 from heed.train.watch.observe import Observed
 
@@ -150,29 +150,16 @@ def _validate(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
     lines = MaskedText(
         data.dev_text, data.src_vocab, recipe.text, seed=0, epoch=0, n_lines=VALIDATED_LINES
     )
-    total = n_right = n_masked = 0.0
-    for rows in batches_of(lines, recipe.training.batch_tokens):
-        batch = collate_masked(lines, rows, **trainer.special_ids)
-        is_masked = batch.tgt_out != data.src_vocab.pad_id
-        _, nll = batch_losses(trainer, batch)
-        there = batch.to(trainer.device)
-        states = trainer.model(there.src, there.tgt_in, there.src_mask)[is_masked]
-        best = trainer.model.logits(states).argmax(dim=-1).cpu()
-        n_right += int((best == batch.tgt_out[is_masked]).sum())
-        total += nll.item()
-        n_masked += batch.n_tgt_tokens
+    total, n_right, n_masked = 0.0, 0, 0
+    for nll, logits, labels in predicted(trainer, lines):
+        total += nll
+        n_right += int((logits.argmax(dim=-1) == labels).sum())
+        n_masked += len(labels)
     return Validation(
         loss=total / n_masked,
         seconds=time.monotonic() - started_at,
         accuracy=100 * n_right / n_masked,
     )
-
-
-def batches_of(pairs: EpochPairs, max_tokens: int) -> list[NDArray[np.int64]]:
-    """The pairs in order of their source's length, in batches of about `max_tokens` positions."""
-    order = np.argsort(pairs.src_lengths, kind="stable")
-    n_rows = max(1, max_tokens // int(pairs.src_lengths.max()))
-    return [order[start : start + n_rows] for start in range(0, len(order), n_rows)]
 
 
 def _observe(trainer: Trainer, data: Prepared, recipe: Recipe) -> Observed:
