@@ -1,6 +1,6 @@
 """Language codes of requests: their names, and the served codes they stand for."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from heed.text.languages import NAMES
 
@@ -48,6 +48,28 @@ def resolve(code: str, served: Collection[str]) -> str | None:
             return by_key[key]
     regional = [each for key, each in by_key.items() if base_of(key) == wanted]
     return regional[0] if len(regional) == 1 else None
+
+
+def resolve_pair(
+    source: str, target: str, served: Iterable[tuple[str, str]]
+) -> tuple[str, str] | None:
+    """The served direction for the codes of a request, or None.
+
+    The source is looked up among the languages that are translated into the target: `EN` to `DE`
+    finds `en-GB` to `de` also where `en` is translated into another language only.
+
+    Args:
+        source: as in `resolve`.
+        target: as in `resolve`.
+        served: the served directions.
+    """
+    targets: dict[str, list[str]] = {}
+    for each, code in served:
+        targets.setdefault(each, []).append(code)
+    reached = {each: resolve(target, codes) for each, codes in targets.items()}
+    found = resolve(source, [each for each, into in reached.items() if into is not None])
+    into = reached[found] if found is not None else None
+    return None if found is None or into is None else (found, into)
 
 
 def _key(code: str) -> str:

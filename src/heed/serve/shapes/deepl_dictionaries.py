@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from heed.errors import DataError
-from heed.serve.languages import resolve
+from heed.serve.languages import resolve_pair
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes.deepl import SOURCE, TARGET, base_pair
@@ -82,9 +82,8 @@ def require_few(service: Service, terms: Terms) -> None:
 
 
 def _is_served(service: Service, source: str, target: str) -> bool:
-    languages = {language.code: language for language in service.languages()}
-    code = resolve(source, languages)
-    return code is not None and resolve(target, languages[code].targets) is not None
+    served = [(route.source, route.target) for route in service.routes]
+    return resolve_pair(source, target, served) is not None
 
 
 def _read_terms(entries: str, entries_format: str) -> Terms:

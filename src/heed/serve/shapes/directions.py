@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from heed.serve.languages import resolve
+from heed.serve.languages import resolve, resolve_pair
 from heed.serve.request import AUTO, Answer, Request
 from heed.serve.service import Service
 
@@ -37,17 +37,22 @@ def resolve_direction(service: Service, source: str, target: str) -> tuple[str, 
         NotServedError: a language is not served, or the direction is not.
     """
     languages = service.all_languages()
-    into = resolve(target, languages)
-    given = AUTO if source.lower() == AUTO else resolve(source, languages)
+    served = [(route.source, route.target) for route in service.routes]
+    if source.lower() == AUTO:
+        into = resolve(target, [each for _, each in served])
+        if into is None:
+            raise NotServedError("target", source, target)
+        return AUTO, into
+    given, into = resolve(source, languages), resolve(target, languages)
+    if given is not None and given == into:
+        return given, given
+    if found := resolve_pair(source, target, served):
+        return found
     if given is None:
         raise NotServedError("source", source, target)
     if into is None:
         raise NotServedError("target", source, target)
-    if given == AUTO and not any(into in language.targets for language in languages.values()):
-        raise NotServedError("target", source, target)
-    if given not in (AUTO, into) and into not in languages[given].targets:
-        raise NotServedError("direction", given, into)
-    return given, into
+    raise NotServedError("direction", given, into)
 
 
 async def translate_or_keep(service: Service, request: Request) -> list[Answer]:

@@ -9,7 +9,7 @@ from typing import Any
 from heed.bundle.bundle import read_folder_config
 from heed.bundle.find import find_model_folder
 from heed.errors import ConfigError
-from heed.serve.languages import resolve
+from heed.serve.languages import resolve, resolve_pair
 from heed.serve.refusal import Refusal
 from heed.serve.request import Direction
 from heed.text.languages import as_directions, known_directions
@@ -92,17 +92,15 @@ def find_route(routes: Sequence[Route], direction: Direction) -> Route:
         routes = [route for route in routes if route.model == direction.model]
         if not routes:
             raise no_model(direction.model)
-    sources = list(dict.fromkeys(route.source for route in routes))
-    found_source = resolve(direction.source, sources)
-    if found_source is None:
-        raise no_such("source", direction.source, sources)
-    targets = [route.target for route in routes if route.source == found_source]
-    found_target = resolve(direction.target, targets)
-    if found_target is None:
-        raise no_such("target", direction.target, targets)
-    return next(
-        route for route in routes if (route.source, route.target) == (found_source, found_target)
-    )
+    served = [(route.source, route.target) for route in routes]
+    found = resolve_pair(direction.source, direction.target, served)
+    if found is None:
+        sources = [source for source, _ in served]
+        source = resolve(direction.source, sources)
+        if source is None:
+            raise no_such("source", direction.source, sources)
+        raise no_such("target", direction.target, [into for each, into in served if each == source])
+    return routes[served.index(found)]
 
 
 def no_model(model: str | None) -> Refusal:

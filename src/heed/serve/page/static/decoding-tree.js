@@ -216,7 +216,7 @@ export function treeView(onPick) {
       "g",
       { class: "node root", transform: `translate(${x} ${y})` },
       draw("rect", { width: ROOT_WIDTH, height, rx: 9 }),
-      draw("text", { class: "piece", ...place }, "<bos>"),
+      draw("text", { class: "piece", ...place }, record.root),
     );
   }
 
@@ -375,7 +375,7 @@ export function stepTable(record, number) {
   const row = (candidate, place) => {
     const from = parents.get(candidate.parent);
     const before =
-      from === null ? "<bos>" : readPiece(record.steps[number - 1].candidates[from].piece);
+      from === null ? record.root : readPiece(record.steps[number - 1].candidates[from].piece);
     return make(
       "tr",
       {},

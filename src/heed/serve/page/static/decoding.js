@@ -451,7 +451,7 @@ function drawReads(answer, number, { slot, candidate }) {
   const later = Math.min(answer.steps.length - number, MOST_MASKS);
   view.reads.replaceChildren(
     make("span", { class: "hint" }, "after"),
-    ...["<bos>", ...path.map(({ piece }) => readPiece(piece))].map((piece) =>
+    ...[answer.root, ...path.map(({ piece }) => readPiece(piece))].map((piece) =>
       make("span", { class: "token", dir: "auto" }, piece),
     ),
     ...Array.from({ length: later }, () =>
