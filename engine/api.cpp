@@ -96,6 +96,13 @@ void check_search(const heed::State &state, const heed::SearchOptions &options) 
     check_range("n_forbidden", options.n_forbidden, 0, kMostRows);
     check_targets(state.config(), options.forbidden, options.n_forbidden);
     check_targets(state.config(), &options.bos_id, 1), check_targets(state.config(), &options.eos_id, 1);
+    check_range("min_length", options.min_length, 0, kMostRows), check_range("no_repeat_ngram_size", options.no_repeat_ngram_size, 0, kMostRows);
+    check_range("prefix_len", options.prefix_len, 0, kMostRows), check_range("n_slots", options.n_slots, 0, kMostRows);
+    const int64_t n_sources = state.n_sources(), n_slots = options.n_slots;
+    for (int64_t i = 0; i < n_sources * options.prefix_len; i++)
+        if (options.prefixes[i] != -1) check_targets(state.config(), options.prefixes + i, 1);
+    check_targets(state.config(), options.slots, n_slots);
+    for (int64_t i = 0; i < n_sources * n_slots; i++) check_range("a slot that closes a pair", options.closers[i], 0, n_slots - 1);
     for (int s = 0; s < state.n_sources(); s++) check_range("a limit", options.limits[s], 1, int64_t(options.n_penalties) - 1);
 }
 
@@ -104,7 +111,7 @@ void check_scored(const heed::State &state, int n_rows) {
 }
 
 void check_going(const heed::Search &search) {
-    if (!search.can_go_on() || search.n_sources() != search.state().n_sources()) refuse("the search cannot go on");
+    if (search.has_failed() || search.n_sources() != search.state().n_sources()) refuse("the search cannot go on");
 }
 
 // The matrix with the start values of its sums, for kernels that need them.
@@ -374,6 +381,7 @@ HEED_API const char *heed_search_drop(heed::Search *search, const uint8_t *is_dr
 // where there is nothing; ids and log-probs, (sources of the call, n_best, n_steps).
 HEED_API const char *heed_search_found(const heed::Search *search, int32_t n_steps, int32_t *lengths, double *scores, uint8_t *have_ended, int64_t *ids, float *log_probs) {
     return guarded([&]() -> std::string {
+        if (search->has_failed()) return "the search has failed";
         if (n_steps != search->length()) return "the number of steps differs from that of the search";
         size_t place = 0;
         for (const auto &kept : search->found())

@@ -727,22 +727,22 @@ void State::log_probs(float *out) {
 }
 
 void State::log_probs_of(const int64_t *ids, int n, float *out) {
-    const std::vector<int32_t> &always = model_.always.ids;
-    const auto place_in = [](const std::vector<int32_t> &sorted, int64_t id) {
-        const auto at = std::lower_bound(sorted.begin(), sorted.end(), id);
-        return at != sorted.end() && *at == id ? at - sorted.begin() : -1;
-    };
-    for (int r = 0; r < rows(); r++) {
-        const float *x = logits_of(r), total = totals_[r];
-        for (int i = 0; i < n; i++, ids++) {
-            ptrdiff_t place = *ids;
-            if (!own_.empty()) {
-                place = place_in(always, *ids);
-                if (place < 0 && (place = place_in(own_[r / beam_size_]->ids(), *ids)) >= 0) place += always.size() + 1;
-            }
-            *out++ = place < 0 ? kNone : x[place] - total;
-        }
+    for (int r = 0; r < rows(); r++)
+        for (int i = 0; i < n; i++) *out++ = log_prob(r, *ids++);
+}
+
+float State::log_prob(int r, int64_t id) {
+    ptrdiff_t place = id;
+    if (!own_.empty()) {
+        const auto place_in = [&](const std::vector<int32_t> &sorted) {
+            const auto at = std::lower_bound(sorted.begin(), sorted.end(), id);
+            return at != sorted.end() && *at == id ? at - sorted.begin() : -1;
+        };
+        const std::vector<int32_t> &always = model_.always.ids;
+        place = place_in(always);
+        if (place < 0 && (place = place_in(own_[r / beam_size_]->ids())) >= 0) place += always.size() + 1;
     }
+    return place < 0 ? kNone : logits_of(r)[place] - totals_[r];
 }
 
 void State::shorten(const int32_t *ids, const int32_t *counts) {

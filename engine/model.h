@@ -3,8 +3,8 @@
 // An encoder–decoder has two stacks. A decoder-only model has one, `decoder`, without cross-attention:
 // it reads the source too, and its self-attention reads the keys of both.
 //
-// Searches are in heed/decode, which calls one step after another;
-// loops over numbers in kernels.inc, the interface to Python in api.cpp.
+// Searches call one step after another: search.h, and heed/decode in Python. Loops over numbers are in
+// kernels.inc, the interface to Python in api.cpp.
 #pragma once
 #include <memory>
 #include <utility>
@@ -171,6 +171,7 @@ class State {
     void find(const Best &);
     void log_probs(float *);
     void log_probs_of(const int64_t *ids, int n, float *);
+    float log_prob(int row, int64_t id);
 
     // From now on only these ids and the model's `always` may follow.
     // Ids of all sources, concatenated, none of them in `always`.

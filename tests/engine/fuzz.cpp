@@ -278,6 +278,20 @@ struct Batch {
         options.n_forbidden = bytes.is_rare() ? -1 : int(forbidden.size()), options.n_penalties = int(penalties.size());
         options.bos_id = bytes.number(0, c.tgt_vocab_size - 1), options.eos_id = bytes.number(0, c.tgt_vocab_size - 1);
         options.forbidden = forbidden.data(), options.limits = limits.data(), options.divisors = divisors.data(), options.penalties = penalties.data();
+        options.min_length = bytes.up_to(1) ? bytes.number(0, 5) : 0, options.no_repeat_ngram_size = bytes.up_to(1) ? bytes.number(0, 3) : 0;
+        // Numbers that the interface lets pass must be true.
+        const int prefix_len = bytes.up_to(2), n_slots = bytes.up_to(3);
+        std::vector<int64_t> prefixes(n_sources * prefix_len), slots(n_slots), parents(n_sources * n_slots), depths(parents.size()), closers(parents.size());
+        std::vector<uint8_t> is_slot(parents.size()), is_closer(parents.size());
+        for (int64_t &id : prefixes) id = bytes.number(-1, c.tgt_vocab_size - 1);
+        for (int64_t &id : slots) id = bytes.number(0, c.tgt_vocab_size - 1);
+        for (size_t i = 0; i < parents.size(); i++) {
+            is_slot[i] = uint8_t(bytes.up_to(1)), is_closer[i] = uint8_t(bytes.up_to(1));
+            parents[i] = bytes.number(-1, n_slots - 1), depths[i] = bytes.number(0, 2), closers[i] = bytes.number(0, n_slots - 1);
+        }
+        options.prefix_len = bytes.is_rare() ? -1 : prefix_len, options.n_slots = bytes.is_rare() ? -1 : n_slots, options.missing_cost = bytes.up_to(1) ? 4.0 : std::numeric_limits<double>::infinity();
+        options.prefixes = prefixes.data(), options.slots = slots.data(), options.is_slot = is_slot.data(), options.is_closer = is_closer.data();
+        options.parents = parents.data(), options.depths = depths.data(), options.closers = closers.data();
         heed::Search *made = nullptr;
         allocations_left = bytes.is_rare() ? bytes.up_to(10) : -1;
         const char *error = heed_search_new(state, &options, &made);

@@ -14,7 +14,7 @@ from heed.decode.early_stopping import EARLY_STOPPING
 from heed.decode.length_penalty import LENGTH_FORMULAS
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
-from heed.decode.slots import Slot
+from heed.decode.slots import Slot, SlotRules
 from heed.decode.state import Flags, IsWanted
 from heed.engine import library
 from heed.engine.library import SearchRecord
@@ -63,6 +63,33 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[BeamPlan]:
     return seen
 
 
+def constraints(random: np.random.Generator, n_sources: int, beam_size: int) -> dict[str, Any]:
+    """Prefixes and slots at random, each for some searches, and in these for some sources."""
+    found: dict[str, Any] = {}
+    if beam_size > 1 and random.random() < 0.3:
+        lengths = random.integers(0, 4, n_sources)
+        found["prefixes"] = [random.integers(4, 70, length).tolist() for length in lengths]
+    if random.random() < 0.5:
+        found["slots"] = [slots(random) for _ in range(n_sources)]
+    return found
+
+
+def slots(random: np.random.Generator) -> list[Slot]:
+    """Up to four slots, pairs among them, each perhaps inside an earlier pair."""
+    ids = iter(random.permutation(np.arange(40, 70)).tolist())
+    made: list[Slot] = []
+    for _ in range(random.integers(0, 5)):
+        pairs = [place for place, slot in enumerate(made) if slot.closing_id is not None]
+        made.append(
+            Slot(
+                id=next(ids),
+                closing_id=next(ids) if random.random() < 0.5 else None,
+                inside=int(random.choice(pairs)) if pairs and random.random() < 0.7 else None,
+            )
+        )
+    return made
+
+
 @pytest.mark.parametrize("has_shortlist", [False, True])
 @pytest.mark.parametrize("is_quantized", [False, True])
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -83,19 +110,22 @@ def test_it_finds_what_the_steps_in_python_find(
         options = DecodeOptions(
             beam_size=beam_size,
             n_best=int(random.integers(1, beam_size + 1)),
-            max_length=int(random.integers(1, 30)),
+            max_length=int(random.integers(6, 30)),
             length_formula=str(random.choice(sorted(LENGTH_FORMULAS))),
             length_penalty=float(random.choice([0.0, 0.6, 1.0, 3.0])),
             early_stopping=str(random.choice(sorted(EARLY_STOPPING))),
+            min_length=int(random.choice([0, 0, 1, 5])),
+            no_repeat_ngram_size=int(random.choice([0, 0, 1, 2, 3])),
             suppress=tuple(random.integers(4, 70, random.integers(0, 41)).tolist()),
         )
         src = sources()[random.integers(0, 4, random.integers(1, 7))]
         found = step_by_step(model, src, options)
         # An id that is probable somewhere ends hypotheses; one at random seldom would.
         eos_id = int(random.choice(found[0][0].ids or [3]))
-        found = step_by_step(model, src, options, eos_id=eos_id)
+        others = {"eos_id": eos_id} | constraints(random, len(src), beam_size)
+        found = step_by_step(model, src, options, **others)
         endings |= {(one.status, len(one.ids) > 2) for of in found for one in of}
-        assert search(model, src, options, eos_id=eos_id) == found
+        assert search(model, src, options, **others) == found
     assert len(runs) == n_searches
     assert endings >= {("eos", False), ("eos", True), ("max_length", True)}
 
@@ -122,18 +152,16 @@ def test_no_source_is_wanted(network: Callable[..., Network]) -> None:
 @pytest.mark.parametrize(
     "others",
     [
-        {"prefixes": [[5]] * 4},
-        {"slots": [[Slot(id=7)], [], [], []]},
         {"observer": lambda step: None},
-        {"options": replace(FIVE, min_length=3)},
-        {"options": replace(FIVE, no_repeat_ngram_size=2)},
+        {"phrases": [None] * 4},
+        {"options": DecodeOptions(beam_size=1, max_length=20), "prefixes": [[5]] * 4},
         {"options": replace(FIVE, repetition_penalty=1.2)},
         {"options": replace(FIVE, suppress=tuple(range(4, 69)))},
         {"forbidden": range(70)},
     ],
     ids=str,
 )
-def test_other_constraints_are_left_to_the_steps_in_python(
+def test_other_searches_are_left_to_the_steps_in_python(
     others: dict[str, Any], network: Callable[..., Network], runs: list[BeamPlan]
 ) -> None:
     assert search(Engine(network()), sources(), **{"options": FIVE} | others)
@@ -160,6 +188,13 @@ def test_a_model_without_numbers_is_refused_as_ever(
     assert said[0] == said[1]
 
 
+def tables(slots: list[Slot], **changes: Any) -> dict[str, Any]:
+    """The arrays of four sources with these slots."""
+    rules = SlotRules.of([slots] * 4)
+    assert rules is not None
+    return vars(rules) | changes
+
+
 def begin(model: Engine, **changes: Any) -> NativeBeam:
     state = model.start(sources(), beam_size=2)
     assert isinstance(state, NativeState)
@@ -173,6 +208,12 @@ def begin(model: Engine, **changes: Any) -> NativeBeam:
         limits=np.array([3, 3, 3, 3]),
         divisors=np.ones(4),
         penalties=np.ones(64),
+        min_length=0,
+        no_repeat_ngram_size=0,
+        prefixes=np.empty((4, 0), np.int64),
+        slots=None,
+        missing_cost=0.0,
+        required_ids=np.empty((4, 0), np.int64),
     )
     return NativeBeam(state, replace(plan, **changes))
 
@@ -187,6 +228,12 @@ def begin(model: Engine, **changes: Any) -> NativeBeam:
         ({"forbidden": np.array([70])}, "a target id is not in the vocabulary"),
         ({"limits": np.array([3, 64, 3, 3])}, "a limit must be 1 to 63, but is 64"),
         ({"limits": np.array([3, 3, 3, 0])}, "a limit must be 1 to 63, but is 0"),
+        ({"min_length": -1}, "min_length must be 0 to "),
+        ({"no_repeat_ngram_size": -1}, "no_repeat_ngram_size must be 0 to "),
+        ({"prefixes": np.array([[5], [70], [5], [5]])}, "a target id is not in the vocabulary"),
+        ({"prefixes": np.array([[5], [-2], [5], [5]])}, "a target id is not in the vocabulary"),
+        ({"slots": tables([Slot(id=70)])}, "a target id is not in the vocabulary"),
+        ({"slots": tables([Slot(id=5)], closers=np.full((4, 1), 1))}, "that closes a pair must be"),
     ],
 )
 def test_a_search_that_does_not_fit_is_refused(

@@ -52,22 +52,16 @@ def beam_search_by_model(model: Decodable, src: Ids, task: Task) -> list[list[Hy
 
 
 def _is_plain(task: Task) -> bool:
-    """Whether forbidden ids are the only constraint, and nothing reads the steps."""
-    constraints = task.constraints
-    return (
-        task.observer is None
-        and task.phrases is None
-        and not task.guides
-        and constraints.slots is None
-        and constraints.prefixes.shape[1] == 0
-        and constraints.min_length == 0
-        and constraints.no_repeat_ngram_size == 0
-        and constraints.repetition_penalty == 1.0
-    )
+    """Whether nothing reads the steps, and each row depends on its own ids only."""
+    is_seen = task.observer is not None
+    has_others = task.phrases is not None or task.guides or task.constraints.repetition_penalty != 1
+    # Greedy search reads prefixes at once.
+    is_begun = task.options.beam_size == 1 and task.constraints.prefixes.shape[1] > 0
+    return not (is_seen or has_others or is_begun)
 
 
 def _plan(task: Task) -> BeamPlan:
-    options = task.options
+    options, constraints = task.options, task.constraints
     formula = LENGTH_FORMULAS[options.length_formula]
     return BeamPlan(
         n_best=options.n_best,
@@ -76,10 +70,16 @@ def _plan(task: Task) -> BeamPlan:
         early_stopping="first" if options.beam_size == 1 else options.early_stopping,
         bos_id=task.bos_id,
         eos_id=task.eos_id,
-        forbidden=task.constraints.forbidden.forbidden,
+        forbidden=constraints.forbidden.forbidden,
         limits=task.limits,
         divisors=formula(task.limits, options.length_penalty),
         penalties=_penalties(options.length_formula, options.length_penalty, _room(task.limits)),
+        min_length=constraints.min_length,
+        no_repeat_ngram_size=constraints.no_repeat_ngram_size,
+        prefixes=constraints.prefixes,
+        slots=None if constraints.slots is None else vars(constraints.slots),
+        missing_cost=constraints.missing_cost,
+        required_ids=constraints.required_ids(),
     )
 
 

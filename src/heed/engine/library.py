@@ -76,8 +76,13 @@ class SearchRecord(Structure):
 
     _fields_ = [
         *((name, c_int32) for name in ("n_best", "early_stopping", "n_forbidden", "n_penalties")),
+        *((name, c_int32) for name in ("min_length", "no_repeat_ngram_size")),
+        *((name, c_int32) for name in ("prefix_len", "n_slots")),
         *((name, c_int64) for name in ("bos_id", "eos_id")),
         *((name, c_void_p) for name in ("forbidden", "limits", "divisors", "penalties")),
+        *((name, c_void_p) for name in ("prefixes", "slots", "is_slot")),
+        *((name, c_void_p) for name in ("parents", "depths", "closers", "is_closer")),
+        ("missing_cost", c_double),
     ]
 
 

@@ -34,19 +34,7 @@ class NativeBeam:
         self._progress = ProgressRecord(
             n_sources=state.n_sources, stuck=-1, sources=address_of(self._left)
         )
-        n_sources = (state.n_sources,)
-        options = SearchRecord(
-            n_best=plan.n_best,
-            early_stopping=EARLY_STOPPING.index(plan.early_stopping),
-            n_forbidden=len(plan.forbidden),
-            n_penalties=len(plan.penalties),
-            bos_id=plan.bos_id,
-            eos_id=plan.eos_id,
-            forbidden=checked_address(plan.forbidden, plan.forbidden.shape, np.int64),
-            limits=checked_address(plan.limits, n_sources, np.int64),
-            divisors=checked_address(plan.divisors, n_sources, np.float64),
-            penalties=checked_address(plan.penalties, plan.penalties.shape, np.float64),
-        )
+        options = _record(plan, state.n_sources)
         self._handle = c_void_p()
         check(functions().heed_search_new(state.handle, byref(options), byref(self._handle)))
 
@@ -106,3 +94,32 @@ class NativeBeam:
             ]
             for source, of_source in enumerate(lengths.tolist())
         ]
+
+
+def _record(plan: BeamPlan, n_sources: int) -> SearchRecord:
+    """The plan for the library; its arrays must outlive the search."""
+    prefix_len = plan.prefixes.shape[1]
+    record = SearchRecord(
+        n_best=plan.n_best,
+        early_stopping=EARLY_STOPPING.index(plan.early_stopping),
+        n_forbidden=len(plan.forbidden),
+        n_penalties=len(plan.penalties),
+        min_length=plan.min_length,
+        no_repeat_ngram_size=plan.no_repeat_ngram_size,
+        prefix_len=prefix_len,
+        bos_id=plan.bos_id,
+        eos_id=plan.eos_id,
+        forbidden=checked_address(plan.forbidden, plan.forbidden.shape, np.int64),
+        limits=checked_address(plan.limits, (n_sources,), np.int64),
+        divisors=checked_address(plan.divisors, (n_sources,), np.float64),
+        penalties=checked_address(plan.penalties, plan.penalties.shape, np.float64),
+        prefixes=checked_address(plan.prefixes, (n_sources, prefix_len), np.int64),
+        missing_cost=plan.missing_cost,
+    )
+    if plan.slots is not None:
+        record.n_slots = n_slots = len(plan.slots["ids"])
+        record.slots = checked_address(plan.slots["ids"], (n_slots,), np.int64)
+        for name in ("is_slot", "parents", "depths", "closers", "is_closer"):
+            kind = np.bool_ if name.startswith("is_") else np.int64
+            setattr(record, name, checked_address(plan.slots[name], (n_sources, n_slots), kind))
+    return record

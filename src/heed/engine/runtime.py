@@ -259,7 +259,7 @@ class Engine:
         is_sound = len(forbidden) < n_ids and not (forbidden >= n_ids).any()
         if not (self.is_native and is_sound and len(forbidden) <= _FEW):
             return None
-        state = self.start(src, beam_size=plan.beam_size)
+        state = self.start(src, beam_size=plan.beam_size, required_ids=plan.required_ids)
         assert isinstance(state, native.NativeState)
         return NativeBeam(state, plan)
 

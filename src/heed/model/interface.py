@@ -4,7 +4,7 @@ These are protocols: a search runs with any class that has these methods, such a
 RNN or the int8 engine. `decodable.py` wraps a torch model; the searches are in `heed/decode/`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -227,7 +227,7 @@ class PromptReader(Decodable, Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BeamPlan:
-    """A beam search whose only constraint is that some ids are forbidden.
+    """A beam search with the constraints that need only the ids so far.
 
     Attributes:
         n_best: hypotheses returned for each source, at most `beam_size`.
@@ -239,6 +239,13 @@ class BeamPlan:
         limits: most tokens of each source, `(n_sources,)`.
         divisors: length penalties at these limits, `(n_sources,)`.
         penalties: length penalties of 0, 1, … tokens, at least as far as the longest limit, `(n,)`.
+        min_length: tokens before `eos_id` is allowed.
+        no_repeat_ngram_size: no n-gram of this size occurs twice; 0 = off.
+        prefixes: ids each source must begin with, -1 where any id may come,
+            `(n_sources, prefix_len)`.
+        slots: the arrays of `heed.decode.slots.SlotRules` by name; None = no source has slots.
+        missing_cost: penalty of `eos_id` for each missing slot, infinite if it is not allowed.
+        required_ids: ids that each target will contain, -1 for none, `(n_sources, n)`.
     """
 
     n_best: int
@@ -250,6 +257,12 @@ class BeamPlan:
     limits: Ids
     divisors: NDArray[np.float64]
     penalties: NDArray[np.float64]
+    min_length: int
+    no_repeat_ngram_size: int
+    prefixes: Ids
+    slots: Mapping[str, NDArray[Any]] | None
+    missing_cost: float
+    required_ids: Ids
 
 
 class RunningBeam(Protocol):
