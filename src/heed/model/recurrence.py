@@ -108,16 +108,10 @@ class AverageAttention(nn.Module):
         rotation: Rotation | None = None,
         distances: Tensor | None = None,
     ) -> Tensor:
-        """Let each position read those before it and itself.
+        """Let each position of `x` `(batch, length, d_model)` read those before it and itself.
 
-        Args:
-            x: `(batch, length, d_model)`.
-            is_causal: always so, which also hides the padding after a target.
-            rotation: not used.
-            distances: not used.
-
-        Returns:
-            `(batch, length, d_model)`.
+        The output has the same shape. It is always causal, which also hides the padding after a
+        target; `rotation` and `distances` are not used.
         """
         return self._gated(x, running_mean(x))
 
@@ -133,16 +127,10 @@ class AverageAttention(nn.Module):
         *,
         distances: Tensor | None = None,
     ) -> Tensor:
-        """Compute the newest position from the sum of those before it.
+        """Compute the newest position from `x` `(rows, 1, d_model)` and the sum of those before it.
 
-        Args:
-            x: the newest position, `(rows, 1, d_model)`.
-            cache: the sum so far; grows by this one.
-            rotation: not used.
-            distances: not used.
-
-        Returns:
-            `(rows, 1, d_model)`.
+        The output has the same shape. `cache` holds the sum, which grows by `x`; `rotation` and
+        `distances` are not used.
         """
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         total = cache.update(wide if cache.value is None else cache.value + wide)
@@ -182,16 +170,10 @@ class SSRU(nn.Module):
         rotation: Rotation | None = None,
         distances: Tensor | None = None,
     ) -> Tensor:
-        """Let each position read those before it and itself.
+        """Let each position of `x` `(batch, length, d_model)` read those before it and itself.
 
-        Args:
-            x: `(batch, length, d_model)`.
-            is_causal: always so, which also hides the padding after a target.
-            rotation: not used.
-            distances: not used.
-
-        Returns:
-            `(batch, length, d_model)`.
+        The output has the same shape. It is always causal, which also hides the padding after a
+        target; `rotation` and `distances` are not used.
         """
         return self._out(gated_sum(*self._gates(x)))
 
@@ -207,16 +189,10 @@ class SSRU(nn.Module):
         *,
         distances: Tensor | None = None,
     ) -> Tensor:
-        """Compute the newest position from the state after those before it.
+        """Compute the newest position from `x` `(rows, 1, d_model)` and c of those before it.
 
-        Args:
-            x: the newest position, `(rows, 1, d_model)`.
-            cache: c so far; replaced by the next.
-            rotation: not used.
-            distances: not used.
-
-        Returns:
-            `(rows, 1, d_model)`.
+        The output has the same shape. `cache` holds c, which the next one replaces; `rotation` and
+        `distances` are not used.
         """
         forget, candidate = self._gates(x)
         summed = (1 - forget) * candidate

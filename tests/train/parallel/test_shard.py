@@ -196,7 +196,7 @@ def test_a_step_that_others_wait_in_is_not_made_again_in_parts() -> None:
         raise MemoryError
 
     with pytest.raises(RunError, match="with training.shard a step cannot be repeated"):
-        in_parts(compute, undo=lambda: None, max_parts=8, is_together=True)
+        in_parts(compute, undo=lambda: None, max_parts=8, can_repeat=False)
 
 
 def test_of_a_plain_tensor_the_rows_and_the_whole_are_its_own() -> None:

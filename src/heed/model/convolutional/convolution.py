@@ -68,18 +68,10 @@ class GatedConvolution(nn.Module):
         distances: Tensor | None = None,
         n_prefix: int = 0,
     ) -> Tensor:
-        """Let each position read its neighbors.
+        """Let each position of `x` `(batch, length, d_model)` read its neighbors.
 
-        Args:
-            x: `(batch, length, d_model)`.
-            mask: True at real positions, `(batch, 1, 1, length)`; others count as zero.
-            is_causal: position t reads no position after t.
-            rotation: not used.
-            distances: not used.
-            n_prefix: not used.
-
-        Returns:
-            `(batch, length, d_model)`.
+        The output has the same shape. Positions where `mask` `(batch, 1, 1, length)` is False count
+        as zero; if `is_causal`, position t reads none after t. The other arguments are not used.
         """
         gated = self._gated(x)
         if mask is not None:
@@ -101,18 +93,10 @@ class GatedConvolution(nn.Module):
         distances: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        """Compute the newest position from itself and those before it.
+        """Compute the newest position from `x` `(rows, 1, d_model)` and those before it.
 
-        Args:
-            x: the newest position, `(rows, 1, d_model)`.
-            cache: the gated inputs so far, as keys of one head; grows by one.
-            rotation: not used.
-            mask: not used.
-            distances: not used.
-            is_causal: not used.
-
-        Returns:
-            `(rows, 1, d_model)`.
+        The output has the same shape. `cache` holds the gated inputs so far, as keys of one head,
+        and grows by one; the other arguments are not used.
         """
         assert isinstance(cache, KVCache)
         gated = self._gated(x)[:, None]

@@ -155,8 +155,8 @@ def calibrate_after_training(
 
     Args:
         run: its folder.
-        time_s: the time budget of the run; a short run uses fewer pairs. None = no limit.
         threads: CPU threads; None = as many as there are cores.
+        time_s: the time budget of the run; a short run uses fewer pairs. None = no limit.
 
     Returns:
         The results, as sentences.

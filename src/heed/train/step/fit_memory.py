@@ -87,7 +87,7 @@ def in_parts(
     *,
     undo: Callable[[], None],
     max_parts: int,
-    is_together: bool = False,
+    can_repeat: bool = True,
 ) -> tuple[Result, int]:
     """`compute(1)`, or twice as many parts each time that memory runs out.
 
@@ -95,7 +95,7 @@ def in_parts(
         compute: number of parts → result.
         undo: removes the effects of a failed attempt.
         max_parts: rows of the largest batch.
-        is_together: other processes take part in it, so it cannot be repeated.
+        can_repeat: False if other processes take part in it.
 
     Returns:
         The result and the number of parts.
@@ -110,7 +110,7 @@ def in_parts(
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
-        if is_together:
+        if not can_repeat:
             raise RunError(
                 "a batch does not fit into memory, and with training.shard a step cannot be "
                 "repeated in smaller parts. Continue with more processes, or start a new run "

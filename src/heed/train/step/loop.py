@@ -15,11 +15,7 @@ from heed.machine.memory import spare_memory
 from heed.train.parallel.shard import rows_of
 from heed.train.step.control import Paused, Request
 from heed.train.step.events import Report
-from heed.train.step.fit_memory import (
-    PEAK,
-    PEAK_RECOMPUTING,
-    positions_that_fit,
-)
+from heed.train.step.fit_memory import PEAK, PEAK_RECOMPUTING, positions_that_fit
 from heed.train.step.rollback import MAX_SKIPPED, are_finite, is_sound, roll_back
 from heed.train.step.train_step import StepResult, batch_losses, train_step
 from heed.train.step.trainer import EpochPairs, Keeper, Trainer, Validate

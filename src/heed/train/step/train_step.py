@@ -12,11 +12,7 @@ from heed.machine.seeds import derive_seed, seed_torch
 from heed.model.fast.products import rounded_products
 from heed.train.parallel.shard import idle_batches
 from heed.train.step.averages import average
-from heed.train.step.fit_memory import (
-    in_parts,
-    needed_parts,
-    split,
-)
+from heed.train.step.fit_memory import in_parts, needed_parts, split
 from heed.train.step.forward import losses
 from heed.train.step.progress import Progress
 from heed.train.step.trainer import Trainer
@@ -70,7 +66,7 @@ def _step(trainer: Trainer, batches: list[Batch]) -> StepResult:
         lambda n_parts: _add_gradients(trainer, batches, n_tokens, n_parts),
         undo=trainer.optimizer.zero_grad,
         max_parts=max((len(batch.src) for batch in batches), default=1),
-        is_together=trainer.config.shard,
+        can_repeat=not trainer.config.shard,
     )
     n_parts *= max((needed_parts(batch, trainer.progress.at_once) for batch in batches), default=1)
     trainer.progress.splits += n_parts > 1
