@@ -136,7 +136,6 @@ def test_characters_that_no_font_has_are_named(monkeypatch: pytest.MonkeyPatch) 
     installed = {fonts.FIRST: fonts._installed()[fonts.FIRST]}
     fonts._families.cache_clear()
     monkeypatch.setattr(fonts, "_installed", lambda: installed)
-    assert fonts.missing_glyphs(["ab 纽", "a約"]) == "約纽"
     with pytest.warns(UserWarning, match="no installed font has 約 纽: install one"):
         fonts.families_for(["纽約 a"])
     fonts._families.cache_clear()

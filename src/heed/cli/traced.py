@@ -238,8 +238,7 @@ def _show_tree(folder: Path, text: str, shown: Shown) -> None:
     palette = terminal_palette()
     marks = ASCII if palette is digits else DRAWN
     is_colored = palette in (truecolor, ansi256)
-    [root] = translator.tgt_vocab.pieces([translator.tgt_vocab.bos_id])
-    for line in tree_lines(found.record, is_colored=is_colored, marks=marks, root=root):
+    for line in tree_lines(found.record, is_colored=is_colored, marks=marks):
         echo(line, is_drawing=True)
 
 

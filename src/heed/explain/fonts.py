@@ -27,12 +27,6 @@ def families_for(texts: Iterable[str]) -> list[str]:
     return list(families)
 
 
-def missing_glyphs(texts: Iterable[str]) -> str:
-    """The characters that no installed font has, each once."""
-    characters = frozenset("".join(texts))
-    return "".join(sorted(_uncovered(characters, _families(characters))))
-
-
 @lru_cache(maxsize=256)
 def _families(characters: frozenset[str]) -> tuple[str, ...]:
     found = [FIRST]

@@ -7,7 +7,6 @@ import pytest
 
 from heed.errors import DataError
 from heed.explain.attention.links import (
-    SYMMETRIZATIONS,
     Gold,
     error_rate,
     grow_diag,
@@ -30,9 +29,6 @@ def test_growing_takes_neighbors_without_a_partner() -> None:
     # (1, 1) touches (0, 0); then (1, 2) touches (1, 1), and 2 has no partner yet; (4, 4) and
     # (5, 0) touch nothing.
     assert grow_diag(one, other) == {(0, 0), (1, 1), (1, 2)}
-    assert SYMMETRIZATIONS["intersection"](one, other) == {(0, 0)}
-    assert SYMMETRIZATIONS["union"](one, other) == one | other
-    assert SYMMETRIZATIONS["none"](one, other) == one
 
 
 def test_error_rate_by_hand() -> None:

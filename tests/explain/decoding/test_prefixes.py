@@ -3,7 +3,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import torch
 from tests.translate.test_protect import slotted, vocab
 
 from heed.errors import DataError
@@ -11,14 +10,7 @@ from heed.explain.decoding import prefixes
 from heed.explain.decoding.prefixes import (
     exposure_bias,
     exposure_lines,
-    future_invariance,
-    seen_so_far,
 )
-from heed.explain.render import digits
-from heed.model.build import build_model
-from heed.model.config import ModelConfig
-from heed.model.decodable import TorchDecodable
-from heed.text.vocab import Vocab
 from heed.translate.translator import Translator
 
 __all__ = ["slotted", "vocab"]
@@ -77,30 +69,3 @@ def test_exposure_bias_reads_spans_as_slots(
 def test_exposure_bias_needs_pairs(written: Make) -> None:
     with pytest.raises(DataError, match="at least one pair"):
         exposure_bias(written(WRONG_START), [], [])
-
-
-def test_a_later_token_changes_no_earlier_prediction(words: Vocab) -> None:
-    """Claim 82."""
-    torch.manual_seed(1)
-    config = ModelConfig(
-        src_vocab_size=words.size, tgt_vocab_size=words.size, d_model=16, n_heads=2, d_ff=16,
-        n_encoder_layers=1, n_decoder_layers=2,
-    )  # fmt: skip
-    model = TorchDecodable(build_model(config).eval(), torch.device("cpu"))
-    translator = Translator(model, words, words)
-    found = future_invariance(translator, TEXT, "The man walks home")
-    assert found.changes.shape == (4, 5)
-    assert found.largest_before < 1e-6  # rows of a batch may differ in the last bit
-    for replaced in range(1, 5):
-        assert found.changes[replaced - 1, replaced] > 1e-3
-    lines = found.lines(digits)
-    assert len(lines) == 5
-
-
-def test_what_is_not_yet_written_is_shown_as_a_mask() -> None:
-    """Claim 82."""
-    assert seen_so_far(["<bos>", "New", "York"]) == [
-        ["<bos>", "<mask>", "<mask>"],
-        ["<bos>", "New", "<mask>"],
-        ["<bos>", "New", "York"],
-    ]

@@ -52,7 +52,7 @@ def test_a_tree_is_text(written: Make) -> None:
     record = record_search(written(TWO), TEXT, beam_size=2).record
     lines = tree_lines(record, is_colored=False, marks=ASCII)
     assert lines[:4] == [
-        "<bos>",
+        "<s>",
         "|- ▁I ▁sing </s>  -1.204  * score -1.204, rank 2",
         "`- ▁The ▁dog </s>  -0.916  * score -0.916, rank 1",
         "",
@@ -88,7 +88,7 @@ def test_the_tree_of_a_long_text_is_deeper_than_the_stack(hash_translator: Make)
 
 def test_a_notebook_shows_the_tree_as_text(written: Make) -> None:
     shown = record_search(written(TWO), TEXT, beam_size=2)._repr_html_()
-    assert shown.startswith("<pre>&lt;bos&gt;\n├─ ▁I ▁sing &lt;/s&gt;")
+    assert shown.startswith("<pre>&lt;s&gt;\n├─ ▁I ▁sing &lt;/s&gt;")
 
 
 def test_a_piece_cannot_steer_the_terminal(written: Make) -> None:

@@ -264,6 +264,8 @@ def test_a_beam_of_one_says_that_it_is_greedy_and_two_is_the_example(open_page: 
     page.locator(".slots button").nth(1).click()
     expect(page.locator(".slots button").nth(1)).to_have_attribute("aria-pressed", "true")
     expect(page.locator(".badges")).to_contain_text("greedy search writes")
+    expect(page.locator(".reads .token").first).to_have_text("<s>")  # as in the vocabulary
+    expect(page.locator(".tree .root")).to_have_text("<s>")
     expect(page.locator(".reads .masked").first).to_have_text("<mask>")
     page.get_by_label("Step back").click()
     expect(page.locator(".scrubber .number")).to_have_text(re.compile("^Step 1 of"))

@@ -73,15 +73,6 @@ def grow_diag(one: Iterable[Link], other: Iterable[Link]) -> set[Link]:
     return links
 
 
-SYMMETRIZATIONS = {
-    "none": lambda one, other: set(one),
-    "intersection": lambda one, other: set(one) & set(other),
-    "union": lambda one, other: set(one) | set(other),
-    "grow-diag": grow_diag,
-}
-"""Functions that join the links of two directions."""
-
-
 def pharaoh(links: Iterable[Link]) -> str:
     """Links in the form `0-0 1-2`, source first, sorted by target."""
     ordered = sorted(links, key=lambda link: (link[1], link[0]))

@@ -1,4 +1,4 @@
-"""The effect of the tokens that a decoder reads: exposure bias, and invariance to the future.
+"""Exposure bias: the effect of the tokens that a decoder reads.
 
 In training, the decoder reads the reference; in use, its own output.
 """
@@ -13,15 +13,11 @@ from numpy.typing import NDArray
 from heed.decode.batching import batches, padded
 from heed.decode.options import DecodeOptions
 from heed.errors import DataError
-from heed.explain.render import Palette, heatmap
 from heed.model.interface import Ids
-from heed.translate.arguments import require_text
 from heed.translate.lines import pairs_of
 from heed.translate.parts import Chunk
 from heed.translate.translator import Translator
-from heed.translate.whole import read_pair, required, written_pieces
-
-MASK = "<mask>"
+from heed.translate.whole import read_pair, required
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,77 +181,4 @@ def exposure_lines(found: ExposureBias, *, n_positions: int = 12) -> list[str]:
             f"{each.forced_accuracy:>16.1%}{each.own_accuracy:>8.1%}"
             for each in rows
         ),
-    ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class FutureInvariance:
-    """How predictions change when one target token is replaced by another.
-
-    Attributes:
-        tokens: pieces that the decoder reads, `<bos>` first.
-        changes: largest change of any log-prob at each predicted position when a token is
-            replaced; 0 before the token, `(n_tokens - 1, n_tokens)`: row `j` is token `j + 1`.
-    """
-
-    tokens: list[str]
-    changes: NDArray[np.float32]
-
-    @property
-    def largest_before(self) -> float:
-        """The largest change before the replaced token; 0 if the decoder sees no future tokens."""
-        return float(np.tril(self.changes, k=0).max(initial=0.0))
-
-    def lines(self, palette: Palette) -> list[str]:
-        """The changes as a heat map, relative to the largest one."""
-        top = float(self.changes.max(initial=0.0)) or 1.0
-        weights = (self.changes / top).tolist()
-        return heatmap(weights, self.tokens[1:], self.tokens, palette=palette)
-
-
-def future_invariance(
-    translator: Translator, text: str, translation: str, *, target_lang: str | None = None
-) -> FutureInvariance:
-    """Replace each target token in turn, and compare all predictions with the original ones.
-
-    Args:
-        translator: the translator to inspect.
-        text: a source line.
-        translation: its translation.
-        target_lang: one of the model's target languages.
-
-    Raises:
-        DataError: a side is too long to be read in one piece.
-    """
-    require_text(text=text, translation=translation)
-    reader, vocab = translator.reader, translator.tgt_vocab
-    tag = reader.tag(target_lang)
-    pair = required(reader, read_pair(reader, text, translation, tag), tag, "translation")
-    src, ids = pair.src_ids, [vocab.bos_id, *pair.prefix]
-    rows = np.array([ids] * len(ids))
-    words = [i for i in range(vocab.size) if not vocab.is_control(i)]
-    for place in range(1, len(ids)):
-        rows[place, place] = words[0] if ids[place] != words[0] else words[-1]
-    sources = np.array([src] * len(ids))
-    log_probs = translator.model.teacher_forced(sources, rows).all_log_probs()
-    table = log_probs.reshape(len(ids), len(ids), -1)
-    # Words outside a shortlist stay at minus infinity.
-    shared = np.isfinite(table[0])
-    changes = np.where(
-        shared, np.abs(np.where(shared, table[1:], 0) - np.where(shared, table[0], 0)), 0
-    )
-    return FutureInvariance(
-        tokens=written_pieces(vocab, ids, pair.source),
-        changes=changes.max(axis=-1, initial=0.0).astype(np.float32),
-    )
-
-
-def seen_so_far(tokens: Sequence[str]) -> list[list[str]]:
-    """The decoder's input at each step: the tokens so far, and a mask for each later one.
-
-    Args:
-        tokens: pieces that the decoder reads in teacher forcing, `<bos>` first.
-    """
-    return [
-        [*tokens[:count], *[MASK] * (len(tokens) - count)] for count in range(1, len(tokens) + 1)
     ]

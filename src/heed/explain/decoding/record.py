@@ -221,6 +221,7 @@ class SearchRecord:
         strategy: greedy search, beam search or sampling.
         options: options of the search, by name.
         source_tokens: pieces that the model read.
+        root: the piece that every target begins with.
         prefix: ids that the translation had to begin with.
         prefix_tokens: the prefix as pieces.
         match: the remembered pair that guided every step, so that the log-probs are not those of
@@ -235,6 +236,7 @@ class SearchRecord:
     strategy: Strategy
     options: dict[str, Any]
     source_tokens: list[str]
+    root: str
     prefix: list[int]
     prefix_tokens: list[str]
     match: Match | None

@@ -183,6 +183,7 @@ def _assemble(
         strategy=strategy_of(options),
         options=asdict(options),
         source_tokens=read_pieces(translator.src_vocab, chunk.src_ids, chunk.source),
+        root=vocab.pieces([vocab.bos_id])[0],
         prefix=list(chunk.prefix),
         prefix_tokens=written_pieces(vocab, chunk.prefix, chunk.source),
         match=chunk.match,

@@ -126,7 +126,6 @@ def tree_lines(
     is_colored: bool,
     marks: Marks = DRAWN,
     with_pruned: bool = False,
-    root: str = "<bos>",
 ) -> list[str]:
     """A search as text: its tree, why it stopped, what was pruned, its guide, and the ranking.
 
@@ -137,10 +136,9 @@ def tree_lines(
         is_colored: show the answer in bold and pruned hypotheses dim, by escape codes.
         marks: characters to draw with.
         with_pruned: also draw candidates that were pruned at once.
-        root: the piece that every target begins with.
     """
     tree = tree_of(record)
-    lines = [root, *_branches(tree, marks, with_pruned, is_colored)]
+    lines = [record.root, *_branches(tree, marks, with_pruned, is_colored)]
     lines += ["", f"{len(record.steps)} steps; {record.stop.sentence}."]
     lines += [*_pruned_counts(tree), *memory_lines(record.match), "", *_ranking(record, is_colored)]
     return lines
