@@ -9,12 +9,20 @@ namespace heed {
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
+// Up to this many forbidden ids are left out as the largest are found, more afterwards: hardly ever
+// more than `kSpare` of these are among the largest of a row.
+constexpr int kFew = 64, kSpare = 6;
+
 // The lowest score of a required token: a search cannot follow minus infinity.
 constexpr float kLeast = -1e4f;
 
 Search::Search(State &state, const SearchOptions &options)
     : state_(state), options_(options), beam_size_(state.beam_size()), n_each_(std::min(beam_size_ + 1, state.config().tgt_vocab_size)), forbidden_(options.forbidden, options.forbidden + options.n_forbidden), sources_(state.n_sources()), totals_(state.rows(), kNone), last_(state.rows(), options.bos_id), places_(state.rows()), limits_(state.rows()), values_(size_t(state.rows()) * n_each_), log_probs_(values_.size()), ids_(values_.size()), candidates_(size_t(beam_size_) * n_each_), found_(sources_.size()), counts_(sources_.size()) {
     forbidden_.push_back(options.eos_id);
+    if (options.n_forbidden >= kFew) {
+        is_forbidden_.resize(state.config().tgt_vocab_size);
+        for (int i = 0; i < options.n_forbidden; i++) is_forbidden_[options.forbidden[i]] = true;
+    }
     std::iota(sources_.begin(), sources_.end(), 0);
     for (int r = 0; r < state.rows(); r++) {
         if (r % beam_size_ == 0) totals_[r] = 0.0;
@@ -72,11 +80,32 @@ void Search::score(const Positions &positions) {
         n_more = std::max(n_more, limits_[r].banned.size() + (limits_[r].n_missing > 0));
     }
     const int n_forbidden = options_.n_forbidden + (length_ < options_.min_length);
-    const int n = int(std::min<size_t>(n_each_ + n_more, state_.config().tgt_vocab_size));
-    raw_values_.resize(size_t(state_.rows()) * n), raw_ids_.resize(raw_values_.size());
-    const Best best{n, n_forbidden, raw_values_.data(), raw_ids_.data(), forbidden_.data()};
+    const size_t n = n_each_ + n_more;
+    // Few forbidden ids are left out as the largest are found, many afterwards.
+    const bool are_many = n_forbidden > kFew;
+    Best best = room(n + are_many * kSpare, are_many ? 0 : n_forbidden);
     state_.step(positions, last_.data(), best);
+    if (are_many && !has_enough(best, n)) {
+        best = room(n, n_forbidden);
+        state_.find(best);
+    }
     for (int r = 0; r < state_.rows(); r++) choose(r, best);
+}
+
+// For the largest `count` of each row.
+Best Search::room(size_t count, int n_forbidden) {
+    count = std::min<size_t>(count, state_.config().tgt_vocab_size);
+    raw_values_.resize(state_.rows() * count), raw_ids_.resize(state_.rows() * count);
+    return {int32_t(count), n_forbidden, raw_values_.data(), raw_ids_.data(), forbidden_.data()};
+}
+
+// Whether `count` of the largest of each row are not forbidden.
+bool Search::has_enough(const Best &best, size_t count) const {
+    for (int r = 0; r < state_.rows(); r++) {
+        const int64_t *ids = best.ids + size_t(r) * best.count;
+        if (size_t(std::count_if(ids, ids + best.count, [&](int64_t id) { return !is_forbidden(id); })) < count) return false;
+    }
+    return true;
 }
 
 // What may follow a row, apart from the ids that no row may choose.
@@ -124,8 +153,10 @@ void Search::choose(int r, const Best &best) {
     const float *raw = best.values + size_t(r) * best.count;
     const int64_t *raw_ids = best.ids + size_t(r) * best.count;
     ranked_.clear();
+    bool has_banned = false;
     for (int i = 0; i < best.count; i++) {
-        const bool is_banned = std::find(limits.banned.begin(), limits.banned.end(), raw_ids[i]) != limits.banned.end();
+        const bool is_banned = is_forbidden(raw_ids[i]) || std::find(limits.banned.begin(), limits.banned.end(), raw_ids[i]) != limits.banned.end();
+        has_banned |= is_banned;
         ranked_.emplace_back(is_banned ? kForbidden : raw[i], raw_ids[i]);
     }
     const auto is_before = [](const Scored &a, const Scored &b) { return a.first > b.first || (a.first == b.first && a.second < b.second); };
@@ -143,7 +174,7 @@ void Search::choose(int r, const Best &best) {
             if (id == eos_id) value = std::min(value, end);
     }
     if (limits.required >= 0) only = limits.required;
-    if (limits.n_missing || !limits.banned.empty()) std::stable_sort(ranked_.begin(), ranked_.end(), is_before);
+    if (limits.n_missing || has_banned) std::stable_sort(ranked_.begin(), ranked_.end(), is_before);
     const bool may_be_stuck = options_.no_repeat_ngram_size || options_.n_slots || length_ < options_.min_length || options_.n_forbidden >= state_.config().tgt_vocab_size;
     if (only < 0 && may_be_stuck && ranked_[0].first == kForbidden) only = eos_id;
     if (only >= 0) {

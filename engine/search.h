@@ -86,6 +86,10 @@ class Search {
     };
 
     void score(const Positions &);
+    Best room(size_t count, int n_forbidden);
+    bool has_enough(const Best &, size_t count) const;
+    // Of many forbidden ids, which the state does not leave out.
+    bool is_forbidden(int64_t id) const { return !is_forbidden_.empty() && (is_forbidden_[id] || (id == options_.eos_id && length_ < options_.min_length)); }
     void limit(int r);
     void limit_slots(int r, Limits &);
     void choose(int r, const Best &);
@@ -103,6 +107,7 @@ class Search {
     const SearchOptions options_;
     const int beam_size_, n_each_;      // rows of a source, candidates of a row
     std::vector<int64_t> forbidden_;    // with `<eos>` last, which is forbidden for `min_length` tokens
+    std::vector<uint8_t> is_forbidden_; // (tgt_vocab_size,), or empty if they are few
     int length_ = 0;                    // tokens so far
     bool has_failed_ = false;
     std::vector<int64_t> sources_;      // still searched

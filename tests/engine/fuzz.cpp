@@ -269,7 +269,7 @@ struct Batch {
     // A whole search, which mostly begins with a new state and leaves one that has ended.
     void search(Bytes &bytes, Arrays &arrays, const Config &c) {
         const size_t n_sources = lengths.size();
-        std::vector<int64_t> forbidden(bytes.up_to(3)), limits(n_sources), left(n_sources);
+        std::vector<int64_t> forbidden(bytes.up_to(7) ? bytes.up_to(3) : 66), limits(n_sources), left(n_sources);
         for (int64_t &id : forbidden) id = bytes.number(-1, c.tgt_vocab_size);
         for (int64_t &limit : limits) limit = bytes.number(1, 12);
         const std::vector<double> divisors(n_sources, bytes.up_to(1)), penalties(13, bytes.up_to(1));

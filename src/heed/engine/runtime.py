@@ -257,7 +257,7 @@ class Engine:
         """Begin a beam search, if the compiled library can run it; see `BeamSearcher`."""
         n_ids, forbidden = self.config.tgt_vocab_size, plan.forbidden
         is_sound = len(forbidden) < n_ids and not (forbidden >= n_ids).any()
-        if not (self.is_native and is_sound and len(forbidden) <= _FEW):
+        if not (self.is_native and is_sound):
             return None
         state = self.start(src, beam_size=plan.beam_size, required_ids=plan.required_ids)
         assert isinstance(state, native.NativeState)
