@@ -130,6 +130,16 @@ def test_a_named_pipe_in_place_of_settings_is_refused(
         os.close(ours)
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("--workers=2", "--processes"), ("--api-keys", "--keys")]
+)
+def test_flags_of_other_servers_are_known(call: Call, typed: str, meant: str) -> None:
+    code, _, err = call("serve", typed)
+    assert code == 2
+    name = typed.partition("=")[0]
+    assert f"there is no option {name}; did you mean {meant}? See heed serve --help" in err
+
+
 def test_unknown_settings_are_named_with_the_nearest(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

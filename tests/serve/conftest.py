@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import ssl
 import subprocess
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -121,11 +122,25 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 def make_certificate(path: str, key: str) -> None:
     """Write a new self-signed certificate and its key."""
     command = (
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 90 "
         "-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 "
         f"-out {path} -keyout {key}"
     )
     subprocess.run(command.split(), check=True, capture_output=True)
+
+
+def expire(path: str, text: str = "") -> None:
+    """Write a certificate whose time is over; its signature is wrong, which servers do not check.
+
+    Args:
+        path: the certificate, which is replaced.
+        text: another one to write there.
+    """
+    data = ssl.PEM_cert_to_DER_cert(text or Path(path).read_text())
+    # Two times follow each other, each with its tag and length.
+    place = data.index(b"\x17\x0d") + 15
+    expired = data[: place + 2] + b"200102030405Z" + data[place + 15 :]
+    Path(path).write_text(ssl.DER_cert_to_PEM_cert(expired))
 
 
 Serve = Callable[..., TestClient]

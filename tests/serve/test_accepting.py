@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.serve.conftest import make_certificate
+from tests.serve.conftest import expire, make_certificate
 from tests.serve.program import QUESTION, Program, posted, read_all
 
 from heed.serve import accepting
@@ -77,6 +77,21 @@ def test_a_renewed_certificate_is_read_at_sighup(
         Path(files[1]).write_text("nothing")
         hang_up(program, "The old certificate stays in use.", n_times=1 + len(more))
         assert ask(program, files).startswith(b"HTTP/1.1 200")
+        assert program.stop() == 0
+
+
+@pytest.mark.parametrize("more", [(), ("listen.processes=2",)])
+def test_an_expired_certificate_is_named_at_the_start_and_at_sighup(
+    en_de: str, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    files = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    make_certificate(*files)
+    expire(files[0])
+    with with_tls(en_de, files, *more) as program:
+        words = f"the certificate {files[0]} has expired; clients refuse it since 2020-01-02 03:04"
+        hang_up(program, "the certificate was read again", n_times=1 + len(more))
+        hang_up(program, words, n_times=3 + 2 * len(more))
+        assert sum(words in line for line in program.lines) == 3 + 2 * len(more), program.lines
         assert program.stop() == 0
 
 

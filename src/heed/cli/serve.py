@@ -53,6 +53,15 @@ SETTINGS = {
 }
 """Maps the parameter of a flag to the setting that it sets."""
 
+ELSEWHERE = {
+    "--workers": "--processes",
+    "--ssl-certfile": "--certificate",
+    "--ssl-keyfile": "--private-key",
+    "--api-keys": "--keys",
+    "--req-limit": "--per-minute",
+}
+"""Flags of uvicorn, gunicorn and LibreTranslate, and ours for the same."""
+
 ENVIRONMENT = "HEED_SERVE_"
 """Prefix of environment variables: `HEED_SERVE_LISTEN_PORT` sets `listen.port`."""
 
@@ -74,7 +83,14 @@ class ServeGroup(CommandGroup):
         words = list(takewhile(lambda word: not word.startswith("-"), args))
         if words and words[0] not in self.commands:
             args = [*(f"--model={word}" for word in words), *args[len(words) :]]
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name
+            if name not in ELSEWHERE:
+                raise
+            sentence = f"there is no option {name}; did you mean {ELSEWHERE[name]}?"
+            raise click.UsageError(sentence, ctx) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -26,6 +26,7 @@ from heed.serve.access import keys
 from heed.serve.access.buckets import Buckets
 from heed.serve.app import make_app
 from heed.serve.connection import Connection
+from heed.serve.expiry import warn_of_expiry
 from heed.serve.listening import begin_no_more, read_certificate
 from heed.serve.operating import look_at
 from heed.serve.request import Request
@@ -201,6 +202,7 @@ class _Process:
             log.error("%s The old certificate stays in use.", error)
         else:
             log.info("the certificate was read again")
+            await asyncio.to_thread(warn_of_expiry, self.settings.listen)
 
     def _stop_with(self, parent: socket.socket) -> None:
         """The other end was closed: drain, but only once, because the event repeats."""

@@ -12,6 +12,7 @@ from heed.machine.threads import choose_threads, count_cores
 from heed.serve.access.buckets import Buckets
 from heed.serve.access.gate import keys_path
 from heed.serve.access.keys import Keys
+from heed.serve.expiry import warn_of_expiry
 from heed.serve.languages import base_of
 from heed.serve.listening import allow_open_files, open_sockets, read_certificate, url_of
 from heed.serve.process import run_process
@@ -112,6 +113,7 @@ def serve(
     # Raises an error for a file that fits no direction.
     read_guides(routes, memory=settings.memory.files, glossaries=settings.glossary.files)
     read_certificate(settings.listen)
+    warn_of_expiry(settings.listen)
     check_store(settings.store)
     if settings.needs_keys:
         forget_revoked(settings)
