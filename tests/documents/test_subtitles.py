@@ -52,6 +52,17 @@ def test_a_line_with_times_begins_a_cue_without_an_empty_line_before_it() -> Non
         assert done == text.replace("a man", "A MAN").replace("a dog", "A DOG")
 
 
+def test_only_a_cue_of_subrip_goes_on_after_an_empty_line() -> None:
+    text = "7\n\n1\n0 --> 1\na man\n\nand a dog\n\n\n2\n\n3\n1 --> 2\n\na house\n\n"
+    srt, vtt = split_srt(text), split_vtt(text)
+    assert [segment.text for segment in srt.segments] == ["a man", "and a dog", "a house"]
+    assert [segment.text for segment in vtt.segments] == ["a man"]
+    done = srt.join(shouted(srt.segments))
+    assert done == text.replace("a man\n\nand a dog", "A MAN\n\nAND A DOG").replace(
+        "a house", "A HOUSE"
+    )
+
+
 def test_styles_inside_a_line_are_kept() -> None:
     text = "1\n0 --> 1\n{\\an8}a {\\i1}man{\\i0} here\n{\\an8}a dog\n"
     assembly = split_srt(text)

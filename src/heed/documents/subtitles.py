@@ -112,7 +112,8 @@ def _split(text: str, on_read: OnRead, *, is_vtt: bool) -> Assembly:
     for line in _LINE.findall(text):
         if not line.strip():
             _add_lines(assembly, cue, signs)
-            cue, is_kept = None, False
+            # A cue of SubRip goes on after an empty line, until the next times.
+            cue, is_kept = (None if is_vtt or cue is None else []), False
             assembly.keep(line)
         elif cue is not None and _TIMES not in line:
             cue.append(line)
