@@ -74,6 +74,10 @@ def test_printf_fields(text: str, expected: list[str]) -> None:
         ),
         ("https://ja.wikipedia.org/wiki/人々", ["https://ja.wikipedia.org/wiki/人々"]),
         ("https://www.пример.рф/aпуть", ["https://www.пример.рф/aпуть"]),
+        ("почта@пример.рф, info@例子.中国。", ["почта@пример.рф", "info@例子.中国"]),
+        ("联系help@a.org，好。a@b.org.请看", ["help@a.org", "a@b.org"]),
+        ("打开/etc/hosts文件，看~/a.b目录，和/or/und", ["/etc/hosts", "~/a.b"]),
+        ("在/home/a/b.txt中", ["/home/a/b.txt"]),
     ],
 )
 def test_addresses_beside_letters_of_other_scripts(text: str, expected: list[str]) -> None:
@@ -141,6 +145,7 @@ def test_addresses(text: str, expected: list[str]) -> None:
         ("12:30 on 2024-01-02, 3/4/2025", ["12:30", "2024-01-02", "3/4/2025"]),
         ("2011年3月, ٣ كتب", ["2011", "3", "٣"]),
         ("ב2011, ו5 כלבים, في12:30, ב-2011", ["2011", "5", "12:30", "2011"]),
+        ("عام 2011م، ٣كتب, 12ש, 12км", ["2011", "٣", "12"]),
         ("גרסתUTF-8, ב+49 30 1234567", ["UTF-8", "+49 30 1234567"]),
         ("版本v2.1-beta的, 编号#48213和#ff00ff色", ["v2.1-beta", "#48213", "#ff00ff"]),
         ("提交1a2b3c4是0xFF的", ["1a2b3c4", "0xFF"]),
@@ -463,7 +468,7 @@ def test_nested_tags_of_any_depth_find_their_partners(tokens: list[str]) -> None
             "www.",
             "~~a",
             *("_!a ", "a_ ", "*a* "),
-            *("打a.", "a/打", "www.打", "a.txt打", "https://a/打b"),
+            *("打a.", "a/打", "www.打", "a.txt打", "https://a/打b", "打/etc/", "а@б.", "é@é"),
         ),
     ],
 )

@@ -25,7 +25,8 @@ from heed.text.protection.pairs import (
     read_tag,
     with_quotes,
 )
-from heed.text.protection.rules import PATTERNS, Rules
+from heed.text.protection.pattern import words_near_digits
+from heed.text.protection.rules import Rules
 from heed.text.protection.terms import Terms
 
 __all__ = ["Kind", "Rules", "Span", "Terms", "find_spans"]
@@ -111,9 +112,11 @@ class _Claims:
             kind: Kind = "number" if rule in _NUMBERS else "thing"
             self._spans.append(Span(start, end, kind, rule, None, inner))
 
-    def add_all(self, finds: "re.Pattern[str]", rule: str) -> None:
+    def add_all(
+        self, finds: "re.Pattern[str]", rule: str, within: tuple[int, int] | None = None
+    ) -> None:
         """Claim the matches of an expression; of one that is partly taken, those in the rest."""
-        for match in finds.finditer(self.text):
+        for match in finds.finditer(self.text, *(within or ())):
             start, end = match.span()
             if self.taken.find(1, start, end) < 0:
                 self.add(start, end, rule)
@@ -165,8 +168,14 @@ def _of_heed(text: str, rules: Rules) -> list[Span]:
     if "code" in names and "`" in text:
         claims.add_all(CODE, "code")
     _add_tags_and_links(claims, text, names)
-    for pattern in PATTERNS:
-        if pattern.rule in names and pattern.needed.search(text):
+    near_digits: tuple[int, int] | None = None
+    for pattern in rules.own_patterns:
+        if not pattern.needed.search(text):
+            continue
+        if pattern.is_near_digits:
+            near_digits = near_digits or words_near_digits(text)
+            claims.add_all(pattern.finds, pattern.rule, near_digits)
+        else:
             claims.add_all(pattern.finds, pattern.rule)
     if has_emphasis:
         marks = emphasis_marks(text, claims.taken)

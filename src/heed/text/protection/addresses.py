@@ -10,6 +10,8 @@ the letter before must be of a script without blanks, or Hebrew or Arabic, which
 together with the next one. A URL goes on if such letters begin a part of it or another part
 follows them: `/a请点击` ends after `a`, but `/wiki/北京` and `/a北京.html` are whole.
 
+An absolute path after such a letter is found in a usual folder, as `/etc`, or in `~`.
+
 Not found: paths of names only (`Europe/Madrid`; 27 % unchanged), absolute paths of one name
 (`/number`), names of files whose ending is not a common one, `@names`.
 """
@@ -45,6 +47,9 @@ _LOCAL = rf"(?:{LETTER}|[\d+\-])"
 _EMAIL = re.compile(
     rf"(?<!{_LATIN_WORD})(?<![.+\-])[A-Za-z0-9_](?:{_LOCAL}|\.(?={_LOCAL})){{0,63}}+"
     rf"@(?:[\w\-]{{1,63}}\.){{1,8}}[A-Za-z]{{2,24}}(?!{_LATIN_WORD})(?!-)"
+    # With a domain of another script, between blanks or marks: `почта@пример.рф`.
+    r"|(?<![\w.+\-])[^\W_](?:[\w+\-]|\.(?=[\w+\-])){0,63}+@(?:(?:[^\W_A-Za-z]|-){1,63}\.){1,4}"
+    rf"(?:[^\W\d_A-Za-z{CLOSE}]{{2,24}}|(?:(?=\w)[{CLOSE}]){{2,3}})(?!\w)(?!-)"
 )
 _ENDING = (
     "(?:html?|xml|json|ya?ml|toml|txt|csv|tsv|pdf|png|jpe?g|gif|svgz?|webp|ico|bmp|tiff?|xcf|psd|e?ps"
@@ -61,6 +66,11 @@ _LATIN_FILE = (
     rf"(?<={_JOINED})(?=[{_LATIN}]){_NO_ABBREVIATION}(?:[{_LATIN}\d_\-+~@.]++/)*+"
     rf"[{_LATIN}\d_\-+~@]++(?:\.[{_LATIN}\d_\-+~@]++)*?\.{_ENDING}(?!{_LATIN_WORD})"
 )
+# An absolute path directly after such letters, in a usual folder: `和/or/und` is none.
+_ROOT = "(?:boot|dev|etc|home|lib|media|mnt|opt|proc|root|run|s?bin|srv|sys|tmp|usr|var|Users)"
+_LATIN_PATH = (
+    rf"(?<={_JOINED})(?:/{_ROOT}|~)(?:/[{_LATIN}\d_\-+~@%]++(?:\.[{_LATIN}\d_\-+~@%]++)*+)++/?"
+)
 _DRIVE_NAME = r"[^\s\\/:*?\"'<>|.,;()]++(?:[.,][^\s\\/:*?\"'<>|.,;()]++)*+"
 _BEFORE = r"(?<![^\s\"'(\[{<„“‚‘«»‹›`=,>])"
 _PATH = re.compile(
@@ -68,7 +78,7 @@ _PATH = re.compile(
     rf"|(?:[A-Za-z]:|\\\\(?=\w))\\*+(?<=\\)(?:{_DRIVE_NAME}\\*+)*+)"
     rf"|\*\.{_LATIN_WORD}{{1,8}}(?!{_LATIN_WORD})"
     rf"|(?<!{_LATIN_WORD})(?<!\.)\.{_ENDING}(?!{_LATIN_WORD})"
-    rf"|{_LATIN_FILE}|(?<![\w./\\@\-])(?![\w\-+~@]*?{_LATIN_FILE})"
+    rf"|{_LATIN_PATH}|{_LATIN_FILE}|(?<![\w./\\@\-])(?![\w\-+~@]*?(?:{_LATIN_FILE}|{_LATIN_PATH}))"
     rf"{_NO_ABBREVIATION}(?:[\w\-+~@.]++/)*+[\w\-+~@]++(?:\.[\w\-+~@]++)*?"
     rf"\.{_ENDING}(?!{_LATIN_WORD})"
 )

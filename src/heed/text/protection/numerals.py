@@ -52,7 +52,7 @@ _FIRST = r"[+\-\u2212\u00b1.,$€£¥₹₩₽₺₴₫฿₪₦A-Z\d]"
 _NUMBER = re.compile(
     rf"(?={_FIRST}){_START}(?:{_TELEPHONE}(?!{LETTER})"
     rf"|(?:{_SIGN}?(?:{CURRENCY}|(?:{_CODES})(?=[ \u00a0]))[ \u00a0]?)?{_SIGN}?{_DIGITS}"
-    rf"(?:[ \u00a0\u202f]?{UNIT}|(?!{LETTER})))"
+    rf"(?:[ \u00a0\u202f]?{UNIT}|(?!{LETTER_BEFORE})))"
 )
 _COUNT = re.compile(
     rf"(?<![^\s(\"'„“‚‘«»¿¡])(?<![$€£¥₹₩₽₺₴₫฿₪₦][ \u00a0])(?<!(?:{_CODES})[ \u00a0])"
@@ -65,6 +65,8 @@ _WORD = rf"(?:{LETTER}|\d)"
 # A number, though it has a capital: `1.5E-5`.
 _SCIENTIFIC = rf"\d++[.,]?\d*+E[+\-\u2212]?\d++(?![\-_./:]?{_WORD})"
 _IDENTIFIER = re.compile(
+    # Most places are within words: seeing that first saves a fifth of the time.
+    r"(?<![A-Za-z])(?=[#0-9A-Za-fv])(?:"
     rf"(?<!{LETTER_BEFORE})(?<![\d&])#(?:\d{{3,}}(?:{_WORD}|-)*+|[0-9A-Fa-f]{{6,8}}(?!{_WORD})"
     rf"|[A-Za-z_]\w++)|(?<!{LETTER_BEFORE})(?<![\d\-./])(?:"
     rf"[A-Z]{{2}}\d{{2}}(?: [A-Z0-9]{{4}}){{3,7}}(?: [A-Z0-9]{{1,3}})?(?!{_WORD})"
@@ -74,7 +76,7 @@ _IDENTIFIER = re.compile(
     rf"|[vV]\d++(?:\.\d++)*+(?:-{_WORD}++)?(?!{_WORD})"
     rf"|(?!\d++(?:[AP]M|[.,]?\d*+{UNIT})(?!{_WORD}))(?!{_SCIENTIFIC})"
     r"(?=[A-Z\-_./:]*+[0-9])(?=[0-9\-_./:]*+[A-Z])"
-    rf"{_CODE_PART}(?:[\-_./:]{_CODE_PART})*+(?!{LETTER}))"
+    rf"{_CODE_PART}(?:[\-_./:]{_CODE_PART})*+(?!{LETTER})))"
 )
 
 _ABOUT_IDENTIFIERS = "identifiers such as #48213, A-113, UTF-8 and x²"
@@ -96,13 +98,8 @@ PICTURES = _PICTURE[1:-1] + r"\u20e3\ufe0f"
 
 NUMERALS = (
     Pattern("emoji", "emoji, arrows and other pictures", re.compile(f"[{PICTURES}]"), _EMOJI),
-    Pattern(
-        "identifier",
-        _ABOUT_IDENTIFIERS,
-        re.compile(r"[\d#]"),
-        _IDENTIFIER,
-    ),
-    Pattern("count", "one digit before a word, such as 2 men", _DIGIT, _COUNT),
-    Pattern("number", "numbers with their units, dates and times", _DIGIT, _NUMBER),
+    Pattern("identifier", _ABOUT_IDENTIFIERS, re.compile(r"[\d#]"), _IDENTIFIER, True),
+    Pattern("count", "one digit before a word, such as 2 men", _DIGIT, _COUNT, True),
+    Pattern("number", "numbers with their units, dates and times", _DIGIT, _NUMBER, True),
     Pattern("identifier", _ABOUT_IDENTIFIERS, re.compile(f"[{RAISED}]"), _SQUARE),
 )

@@ -12,6 +12,7 @@ _CDATA = {"<![CDATA[": "open", "]]>": "close"}
 _NO_EMPHASIS_BEFORE = frozenset(".,;)]")
 # Elsewhere such a mark may be a part of a name, as in `*.txt` or `__init__.py`.
 _BEFORE_PHRASE = re.compile(r"(?<![^\s*_~])")
+_ENDS_PHRASE = re.compile(r"(?<=[^\s*_~])[*_~][.,;:!?…)*_~]{0,8}+(?!\S)")
 _AFTER_PHRASE = re.compile(r"[.,;:!?…)*_~]{0,8}+(?!\S)")
 
 
@@ -108,6 +109,8 @@ def with_quotes(text: str) -> str:
 
     An underscore counts as a letter, so that no number would be found in `_12_`.
     """
+    if not _ENDS_PHRASE.search(text):
+        return text
     marks = [
         mark._replace(
             opens=mark.opens and bool(_BEFORE_PHRASE.match(text, mark.start)),

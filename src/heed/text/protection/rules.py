@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import cached_property
 
 from heed.errors import ConfigError
 from heed.text.protection import icu, markup
@@ -93,6 +94,11 @@ class Rules:
                 patterns.append(wish)
         rules = cls(tuple(names), tuple(patterns), Terms() if terms is None else terms)
         return _DEFAULT if rules == _DEFAULT else rules
+
+    @cached_property
+    def own_patterns(self) -> tuple[Pattern, ...]:
+        """The patterns of heed's own rules."""
+        return tuple(pattern for pattern in PATTERNS if pattern.rule in self.names)
 
     @property
     def is_empty(self) -> bool:
