@@ -60,7 +60,18 @@ class MissingExtraError(HeedError):
 
 
 def in_shell(path: object) -> str:
-    """A path as a message shows it in a command: in quotes if a shell would misread it."""
+    r"""A path as a message shows it in a command: in quotes if a shell would misread it.
+
+    Bytes that are not UTF-8 and control characters are octal numbers: `$'caf\351.txt'`.
+    """
     import shlex  # Not needed before a message.
 
-    return shlex.quote(str(path))
+    text = str(path)
+    return shlex.quote(text) if text.isprintable() else f"$'{''.join(map(_octal, text))}'"
+
+
+def _octal(character: str) -> str:
+    """A character between `$'` and `'`."""
+    if character.isprintable():
+        return f"\\{character}" if character in "\\'" else character
+    return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))

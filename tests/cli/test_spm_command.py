@@ -105,7 +105,7 @@ def test_files_extra_options_and_n_best_work(
         (
             ["spm-encode", "--model", "MODEL", "FOLDER/latin"],
             1,
-            "latin line 2 is not valid UTF-8 (byte 2). Convert it to UTF-8.",
+            "latin line 2: must be UTF-8, but byte 2 of the line is 0xE4. Convert the file: iconv ",
         ),
         (["spm-encode", "--model", "MODEL", "--extra_options=x"], 2, "must be bos, eos or reverse"),
         (["spm-decode", "--model", "MODEL", "--input_format=id"], 1, "Line 1 must hold ids from 0"),

@@ -61,7 +61,7 @@ def test_the_line_ends_of_old_macs_are_refused() -> None:
 
 def test_invalid_bytes_are_an_error_that_names_the_line() -> None:
     with pytest.raises(
-        DataError, match=r"x\.txt line 2 is not valid UTF-8 \(byte 3\)\. Convert it to UTF-8\."
+        DataError, match=r"x\.txt line 2: must be UTF-8, but byte 3 .* 0xFF.* < x\.txt > x\.utf-8\."
     ):
         lines_of(b"good\nab\xff\n")
 

@@ -103,8 +103,9 @@ def test_invalid_bytes_stop_with_the_line_number_or_are_replaced(
     data = b"good\nbad \xff\xfe\nlast\n"
     assert call("translate", "-m", model, stdin=data)[::2] == (
         1,
-        "heed: standard input line 2 is not valid UTF-8 (byte 5). Convert the file, or pass "
-        "--encoding-errors replace.\n",
+        "heed: standard input line 2: must be UTF-8, but byte 5 of the line is 0xFF. Convert the "
+        "file: iconv -f ENCODING -t utf-8, where ENCODING is what it was saved in, such as cp1252, "
+        "gb18030 or shift_jis. Or pass --encoding-errors replace.\n",
     )
     flags = ["--encoding-errors=replace", "--format=jsonl"]
     code, out, err = call("translate", "-m", model, *flags, stdin=data)
@@ -442,7 +443,8 @@ def test_a_bad_byte_in_a_file_of_prefixes_names_no_flag_that_would_not_help(
     (tmp_path / "prefixes").write_bytes(b"\xff\n")
     code, _, err = call("translate", "-m", model, "--prefix", str(tmp_path / "prefixes"), "x")
     assert code == 1
-    assert err.endswith("prefixes line 1 is not valid UTF-8 (byte 1). Convert it to UTF-8.\n")
+    assert "prefixes line 1: must be UTF-8, but byte 1 of the line is 0xFF. Convert the" in err
+    assert "--encoding-errors" not in err
 
 
 def test_a_number_that_json_cannot_write_is_refused(call: Callable[..., Any], model: str) -> None:
@@ -525,5 +527,5 @@ def test_an_older_output_outlives_an_input_that_cannot_be_read(
     (tmp_path / "out").write_text("old\n")
     code, _, err = call("translate", "-m", model, "-i", f"{tmp_path}/bad", "-o", f"{tmp_path}/out")
     assert code == 1
-    assert "line 1 is not valid UTF-8" in err
+    assert "line 1: must be UTF-8" in err
     assert (tmp_path / "out").read_text() == "old\n"

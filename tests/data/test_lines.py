@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 
 from heed.data import lines
 from heed.data.lines import read_chunks, read_lines, require_file, shown_name, suffix_of
-from heed.errors import DataError, MissingExtraError
+from heed.errors import DataError, MissingExtraError, in_shell
 
 PACKERS = {
     "": bytes,
@@ -485,6 +485,16 @@ def test_a_command_in_a_message_has_unusual_names_in_quotes(tmp_path: Path) -> N
         message = str(error.value)
         words = shlex.split(message[message.index(f"{command[0]} ") :].replace(",", " ,"))
         assert words[: len(command)] == command
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9 1.txt", b"it's \\ caf\xe9", b"a\nb", b"\xc2\xa0 x"])
+def test_bash_reads_the_bytes_of_a_name_in_a_command(name: bytes) -> None:
+    """Messages are text: a byte that is not UTF-8 would arrive as an escape, another name."""
+    if (bash := shutil.which("bash")) is None:
+        pytest.skip("bash is not installed")
+    command = f"printf %s {in_shell(os.fsdecode(name))}"
+    assert command.isprintable()
+    assert subprocess.run([bash, "-c", command], capture_output=True, check=True).stdout == name
 
 
 def test_the_suffix_of_a_name_leaves_compression_out() -> None:

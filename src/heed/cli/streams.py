@@ -17,6 +17,7 @@ from heed.data.lines import (
     STDIN,
     as_data_error,
     is_compressed,
+    not_utf8,
     open_bytes,
     require_file,
     require_line_feeds,
@@ -278,7 +279,7 @@ def decode_lines(
     name: str,
     *,
     on_invalid: Callable[[int], None] | None = None,
-    remedy: str = "Convert it to UTF-8.",
+    otherwise: str = "",
 ) -> Iterator[str]:
     """The lines of a byte stream, each as soon as it has arrived.
 
@@ -289,14 +290,16 @@ def decode_lines(
         name: the stream's name in errors.
         on_invalid: called with the number of a line that is not UTF-8; that line is then read with
             U+FFFD for each wrong byte. None makes such a line an error, and UTF-16 too.
-        remedy: the end of that error's message.
+        otherwise: another way out than to convert the file, which the error then names too.
 
     Raises:
         DataError: a line is not UTF-8 or is absurdly long, or the file is damaged; names the line.
             Or all lines end in carriage returns only.
     """
+    path = STDIN if name == shown_name(STDIN) else name
     number = 0
     head = b""
+    is_ascii = True
     while True:
         with as_data_error(name, number):
             raw = stream.readline(MAX_LINE_BYTES + 1)
@@ -305,9 +308,9 @@ def decode_lines(
         number += 1
         if on_invalid is None and len(head) < _HEAD_BYTES:
             head += raw[:_HEAD_BYTES]
-            require_single_bytes(head, STDIN if name == shown_name(STDIN) else name)
+            require_single_bytes(head, path)
         if on_invalid is None and number == 1:
-            require_line_feeds(raw, STDIN if name == shown_name(STDIN) else name)
+            require_line_feeds(raw, path)
         if len(raw) > MAX_LINE_BYTES:
             raise DataError(
                 f"{name} line {number} is longer than {MAX_LINE_BYTES >> 20} MiB: is this text?"
@@ -315,11 +318,13 @@ def decode_lines(
         raw = raw.removesuffix(b"\n").removesuffix(b"\r")
         try:
             yield raw.decode("utf-8")
+            is_ascii = is_ascii and raw.isascii()
         except UnicodeDecodeError as error:
             if on_invalid is None:
-                raise DataError(
-                    f"{name} line {number} is not valid UTF-8 (byte {error.start + 1}). {remedy}"
-                ) from None
+                is_ascii = is_ascii and raw[: error.start].isascii()
+                line = raw[: error.start + 1]
+                message = not_utf8(path, number, line, is_ascii=is_ascii)
+                raise DataError(f"{message}{otherwise}") from None
             on_invalid(number)
             yield raw.decode("utf-8", "replace")
 

@@ -347,7 +347,7 @@ def _input_lines(
         source,
         shown_name(path),
         on_invalid=on_invalid,
-        remedy="Convert the file, or pass --encoding-errors replace.",
+        otherwise=" Or pass --encoding-errors replace.",
     )
     return lines, source.has_paused
 

@@ -307,25 +307,38 @@ def _decoded(block: bytes, path: str | Path, n_before: int, *, is_ascii: bool) -
         text = block.decode("utf-8")
     except UnicodeDecodeError as error:
         number = n_before + block.count(b"\n", 0, error.start) + 1
-        byte = error.start - block.rfind(b"\n", 0, error.start)
-        remedy = (
-            f"Convert the file: {_to_utf8('ENCODING', path)}, where ENCODING is what it was saved "
-            "in, such as cp1252, gb18030 or shift_jis."
-        )
-        if not (is_ascii and block[: error.start].isascii()):
-            others = _piped("grep -naxv '.*'", path)
-            remedy = (
-                "What stands before it is UTF-8, and would be damaged if the whole file were "
-                f"converted. Convert or correct only the lines that this lists: {others}"
-            )
-        raise DataError(
-            f"{shown_name(path)} line {number}: must be UTF-8, but byte {byte} of the line is "
-            f"0x{block[error.start]:02X}. {remedy}"
-        ) from error
+        line = block[block.rfind(b"\n", 0, error.start) + 1 : error.start + 1]
+        is_ascii = is_ascii and block[: error.start].isascii()
+        raise DataError(not_utf8(path, number, line, is_ascii=is_ascii)) from error
     if n_before == 0:
         text = text.removeprefix("\ufeff")
     lines = text.split("\n")
     return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
+
+
+def not_utf8(path: str | Path, number: int, line: bytes, *, is_ascii: bool) -> str:
+    """The message for a line that is not UTF-8: its first wrong byte, and what to do.
+
+    Args:
+        path: the file.
+        number: the line's number.
+        line: the line up to and including that byte.
+        is_ascii: all characters of the file before the wrong byte are ASCII.
+    """
+    remedy = (
+        f"Convert the file: {_to_utf8('ENCODING', path)}, where ENCODING is what it was saved "
+        "in, such as cp1252, gb18030 or shift_jis."
+    )
+    if not is_ascii:
+        others = _piped("grep -naxv '.*'", path)
+        remedy = (
+            "What stands before it is UTF-8, and would be damaged if the whole file were "
+            f"converted. Convert or correct only the lines that this lists: {others}"
+        )
+    return (
+        f"{shown_name(path)} line {number}: must be UTF-8, but byte {len(line)} of the line is "
+        f"0x{line[-1]:02X}. {remedy}"
+    )
 
 
 def require_single_bytes(head: bytes, path: str | Path) -> None:
