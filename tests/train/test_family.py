@@ -117,9 +117,7 @@ def gru() -> Iterator[None]:
             config=GRUConfig,
             plan=gru_plan,
             build=GRU,
-            runs_on_engine=lambda config: False,
             presets=presets,
-            usual=lambda is_joint: {},
             outline=outline,
         )
         patch.setitem(FAMILIES, "gru", row)

@@ -6,23 +6,17 @@ A new family is a new row. Nothing here imports torch until a model is built.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from heed.errors import ConfigError
 from heed.model.bag.config import PRESETS as BAG_PRESETS
 from heed.model.bag.config import BagConfig, bag_plan
-from heed.model.config import ENGINE_POSITIONS, PRESETS, AnyConfig, ModelConfig
+from heed.model.config import ENGINE_POSITIONS, PRESETS, AnyConfig, LayerConfig, ModelConfig
 from heed.model.convolutional.config import ConvConfig
 from heed.model.one_stack.config import ENCODER_PRESETS, DecoderConfig, EncoderConfig
 from heed.model.one_stack.config import PRESETS as DECODER_PRESETS
-from heed.model.plan import (
-    Shape,
-    Weight,
-    convolutional_plan,
-    decoder_plan,
-    encoder_plan,
-    transformer_plan,
-)
+from heed.model.plan import Shape, Weight, decoder_plan, encoder_plan, transformer_plan
 from heed.model.recurrent.config import PRESETS as RECURRENT_PRESETS
 from heed.model.recurrent.config import RecurrentConfig
 from heed.model.recurrent.plan import recurrent_plan
@@ -31,6 +25,7 @@ if TYPE_CHECKING:
     from heed.model.network import TorchNetwork
 
 Stored = TypeVar("Stored")
+Layers = TypeVar("Layers", bound=LayerConfig)
 
 DEFAULT = "transformer"
 """The family of a config that names none, as those of heed 0.1."""
@@ -45,27 +40,27 @@ class Family:
         config: the dataclass of its settings, an `AnyConfig`.
         plan: every weight of a config, in the order of the model's `state_dict`.
         build: a model with fresh weights.
+        presets: settings by the names of sizes; each family has those of `heed.model.config`.
+        outline: a config with as many operations for a token as one of some settings, which may
+            lack others; takes the settings and the sizes of both vocabularies.
         runs_on_engine: whether `heed.engine` can run a model of this config; it then translates
             without torch.
-        presets: settings by the names of sizes; each family has those of `heed.model.config`.
         usual: settings for training that differ from the defaults of `config`; the argument is
             whether both sides share one vocabulary.
         matrix_rate: factor on Muon's usual learning rate.
         counts_texts: whether its first weights are counted from the training texts
             (`TorchNetwork.counted`); other families start from embeddings.
         marks_words: whether it reads `<bos>` in front of each word of a text.
-        outline: a config with as many operations for a token as one of some settings, which may
-            lack others; takes the settings and the sizes of both vocabularies.
     """
 
     name: str
     config: type[Any]
     plan: Callable[[Any], list[Weight]]
     build: "Callable[[Any], TorchNetwork]"
-    runs_on_engine: Callable[[Any], bool]
     presets: Mapping[str, Mapping[str, Any]]
-    usual: Callable[[bool], Mapping[str, Any]]
     outline: Callable[[Mapping[str, Any], int, int], AnyConfig]
+    runs_on_engine: Callable[[Any], bool] = lambda config: False
+    usual: Callable[[bool], Mapping[str, Any]] = lambda is_joint: {}
     matrix_rate: float = 1.0
     counts_texts: bool = False
     marks_words: bool = False
@@ -149,22 +144,8 @@ def _usual_transformer(is_joint: bool) -> Mapping[str, Any]:
     return {"norm": "pre"} if is_joint else {"norm": "pre", "tied": "output"}
 
 
-def _outline_transformer(
-    sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
-) -> ModelConfig:
-    return ModelConfig(**_outlined(sizes, OF_STACKS, src_vocab_size, tgt_vocab_size))
-
-
-def _outline_convolutional(
-    sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
-) -> ConvConfig:
-    return ConvConfig(**_outlined(sizes, OF_STACKS, src_vocab_size, tgt_vocab_size))
-
-
 OF_LAYERS = ("activation", "feed_forward", "share_layers", "output_projection")
 """Settings that decide which matrices a layer has, besides the sizes."""
-
-
 OF_STACKS = (
     *("d_model", "d_ff", "n_encoder_layers", "n_decoder_layers", *OF_LAYERS),
     *("decoder_attention", "decoder_self", "average_feed_forward"),
@@ -172,17 +153,21 @@ OF_STACKS = (
 OF_ONE_STACK = ("d_model", "d_ff", "n_layers", *OF_LAYERS)
 
 
-def _outlined(
-    sizes: Mapping[str, Any], keys: Iterable[str], src_vocab_size: int, tgt_vocab_size: int
-) -> dict[str, Any]:
-    """Settings of a config that has these `keys` of `sizes`.
+def _outline(
+    kind: type[Layers],
+    keys: Iterable[str],
+    sizes: Mapping[str, Any],
+    src_vocab_size: int,
+    tgt_vocab_size: int,
+) -> Layers:
+    """A config of this kind that has these `keys` of `sizes`.
 
     Positions and ties do not change the number of operations for a token, nor do heads: one stands
     for all.
     """
     n_heads = sizes.get("n_heads", 1)
     widths = {key: sizes[key] for key in ("d_k", "d_v") if type(sizes.get(key)) is int}
-    return {
+    settings: dict[str, Any] = {
         "src_vocab_size": src_vocab_size,
         "tgt_vocab_size": tgt_vocab_size,
         "n_heads": 1,
@@ -191,6 +176,7 @@ def _outlined(
         "tied": "none",
         **{key: sizes[key] for key in keys if key in sizes},
     }
+    return kind(**settings)
 
 
 def _build_decoder(config: DecoderConfig) -> "TorchNetwork":
@@ -203,19 +189,13 @@ def _outline_decoder(
     sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
 ) -> DecoderConfig:
     n_pieces = max(src_vocab_size, tgt_vocab_size)  # equal, or the config is refused
-    return DecoderConfig(**_outlined(sizes, OF_ONE_STACK, n_pieces, n_pieces))
+    return _outline(DecoderConfig, OF_ONE_STACK, sizes, n_pieces, n_pieces)
 
 
 def _build_encoder(config: EncoderConfig) -> "TorchNetwork":
     from heed.model.build import build_encoder
 
     return build_encoder(config)
-
-
-def _outline_encoder(
-    sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
-) -> EncoderConfig:
-    return EncoderConfig(**_outlined(sizes, OF_ONE_STACK, src_vocab_size, tgt_vocab_size))
 
 
 def _build_bag(config: BagConfig) -> "TorchNetwork":
@@ -269,7 +249,7 @@ FAMILIES: dict[str, Family] = {
             runs_on_engine=_is_for_engine,
             presets=PRESETS,
             usual=_usual_transformer,
-            outline=_outline_transformer,
+            outline=partial(_outline, ModelConfig, OF_STACKS),
         ),
         Family(
             name="decoder",
@@ -278,7 +258,6 @@ FAMILIES: dict[str, Family] = {
             build=_build_decoder,
             runs_on_engine=_is_for_engine,
             presets=DECODER_PRESETS,
-            usual=lambda is_joint: {},
             outline=_outline_decoder,
         ),
         Family(
@@ -286,27 +265,23 @@ FAMILIES: dict[str, Family] = {
             config=EncoderConfig,
             plan=encoder_plan,
             build=_build_encoder,
-            runs_on_engine=lambda config: False,
             presets=ENCODER_PRESETS,
-            usual=lambda is_joint: {},
-            outline=_outline_encoder,
+            outline=partial(_outline, EncoderConfig, OF_ONE_STACK),
         ),
         Family(
             name="conv",
             config=ConvConfig,
-            plan=convolutional_plan,
+            plan=transformer_plan,
             build=_build_transformer,
-            runs_on_engine=lambda config: False,
             presets=PRESETS,
             usual=_usual_transformer,
-            outline=_outline_convolutional,
+            outline=partial(_outline, ConvConfig, OF_STACKS),
         ),
         Family(
             name="rnn",
             config=RecurrentConfig,
             plan=recurrent_plan,
             build=_build_recurrent,
-            runs_on_engine=lambda config: False,
             presets=RECURRENT_PRESETS,
             usual=lambda is_joint: {} if is_joint else {"tied": "output"},
             outline=_outline_recurrent,
@@ -319,9 +294,7 @@ FAMILIES: dict[str, Family] = {
             config=BagConfig,
             plan=bag_plan,
             build=_build_bag,
-            runs_on_engine=lambda config: False,
             presets=BAG_PRESETS,
-            usual=lambda is_joint: {},
             outline=_outline_bag,
             counts_texts=True,
             marks_words=True,

@@ -68,18 +68,13 @@ class Weight:
 
 
 def transformer_plan(config: ModelConfig) -> list[Weight]:
-    """Every weight of this Transformer in the order of its `state_dict`, tied ones too."""
+    """Every weight of this encoder–decoder in the order of its `state_dict`, tied ones too."""
     return _shared(with_ties(_weights(config), config.tied), config)
 
 
 def decoder_plan(config: DecoderConfig) -> list[Weight]:
     """Every weight of this decoder-only model; each multiplies source and target tokens."""
     return _shared(with_ties(_decoder_weights(config), config.tied), config)
-
-
-def convolutional_plan(config: ConvConfig) -> list[Weight]:
-    """Every weight of this convolutional model: a Transformer's with another sublayer."""
-    return _shared(with_ties(_weights(config), config.tied), config)
 
 
 def encoder_plan(config: EncoderConfig) -> list[Weight]:
