@@ -1,6 +1,7 @@
 """Tensors of a trace as text and as files."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,11 @@ def test_places_of_a_side_are_its_tokens(trace: Trace) -> None:
     assert labels(trace, "src", 2) == ["▁x", "</s>"]
     assert labels(trace, "src+tgt", 4) == ["▁x", "</s>", "<s>", "b"]
     assert labels(trace, "d_k", 3) == ["0", "1", "2"]
+
+
+def test_outputs_of_a_classifier_are_its_labels_after_special_pieces(trace: Trace) -> None:
+    classified = replace(trace, labels={"bad": 0.4, "good": 0.6})
+    assert labels(classified, "label", 4) == ["0", "1", "bad", "good"]
 
 
 def test_a_tensor_is_written_out_with_what_it_is_made_of(trace: Trace) -> None:

@@ -76,9 +76,12 @@ def node_of(trace: NamedTensors, name: str) -> Node:
 
 
 def labels(trace: NamedTensors, axis: str, length: int) -> list[str]:
-    """The labels along an axis: tokens, or numbers from 0."""
+    """The labels along an axis: tokens, labels of a classifier, or numbers from 0."""
     if not isinstance(trace, Trace):  # in a batch each sentence has its own tokens
         return [str(place) for place in range(length)]
+    if axis == "label":  # its first outputs are special pieces
+        n_special = length - len(trace.labels)
+        return [*(str(place) for place in range(n_special)), *trace.labels]
     sides = {
         "src": trace.source_tokens,
         "tgt": trace.target_tokens,
@@ -119,7 +122,8 @@ def write_tensor(trace: NamedTensors, name: str, path: str | Path) -> None:
     """Write one tensor as `.npy`, or as `.csv` with a line for each row of its last axis.
 
     In the table, the first columns give the position of the row: a number and a label for each
-    axis. The label is a token if the axis has tokens, and in a batch the sentence.
+    axis. The label is a token if the axis has tokens, a label if it has those of a classifier, and
+    in a batch the sentence.
 
     Raises:
         UsageError: there is no such tensor, or the file has another ending.
