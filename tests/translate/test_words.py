@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.translate.result import Translation
-from heed.translate.words import link_words, piece_spans, word_spans
+from heed.translate.words import best_stretch, largest_sum, link_words, piece_spans, word_spans
 
 
 def words(text: str) -> list[str]:
@@ -81,3 +81,11 @@ def test_a_cut_through_a_word_divides_its_equal_too() -> None:
 def test_a_text_without_words_has_no_links() -> None:
     assert link_words("", Translation(text="a")).weights.shape == (1, 0)
     assert link_words("a", Translation(text=" ")).weights.shape == (0, 1)
+
+
+def test_the_stretch_of_the_largest_sum() -> None:
+    assert largest_sum(np.array([1.0, -3.0, 2.0, -1.0, 2.0, -5.0])) == (2, 5)
+    assert largest_sum(np.array([-2.0, -1.0])) == (1, 2)
+    assert largest_sum(np.array([-2.0, -1.0]), above=0.0) == (0, 0)
+    shares, free = np.array([0.9, 0.9, 0.9]), np.array([True, False, True])
+    assert best_stretch(shares, free) == (0, 1)

@@ -127,17 +127,27 @@ def best_stretch(shares: Matrix, free: NDArray[np.bool_]) -> Span:
     Args:
         shares: how much of each word belongs to the stretch, `(n_words,)`.
         free: which words may be taken, `(n_words,)`; one at least.
+    """
+    return largest_sum(np.where(free, shares - _BELONGS, -np.inf))
+
+
+def largest_sum(values: Matrix, above: float = -math.inf) -> Span:
+    """Start and end of the stretch of numbers with the largest sum.
+
+    Args:
+        values: the numbers, `(n,)`.
+        above: the sum must be more than this; if no stretch has it, the result is (0, 0).
 
     Source: Kadane's algorithm for the contiguous part of the largest sum.
     """
-    best, first, last = -math.inf, 0, 0
-    start, total = 0, -math.inf
-    for word in np.flatnonzero(free).tolist():
-        if total <= 0 or not free[word - 1]:
-            start, total = word, 0.0
-        total += float(shares[word]) - _BELONGS
+    best, first, last = above, 0, 0
+    start, total = 0, 0.0
+    for place, value in enumerate(values.tolist()):
+        if total <= 0:
+            start, total = place, 0.0
+        total += value
         if total > best:
-            best, first, last = total, start, word + 1
+            best, first, last = total, start, place + 1
     return first, last
 
 

@@ -16,6 +16,7 @@ from heed.data.links import Counted, Pairs, Swapped, Translations, expected_coun
 from heed.data.portions import random_portions
 from heed.machine.seeds import derive_seed
 from heed.text.vocab import Vocab
+from heed.translate.words import largest_sum
 
 MAX_LINKS = 1 << 22
 """Pairs of a source and a target piece that are counted: some seconds, 50 MB."""
@@ -81,19 +82,8 @@ class Coverage:
         return total, _worst(difference)
 
     def span(self, row: int) -> tuple[int, int]:
-        """The worst stretch of a pair, first piece and one past the last.
-
-        Source: Kadane's algorithm for the contiguous part of the largest sum.
-        """
-        best = current = 0.0
-        start = first = last = 0
-        for place, value in enumerate(self.odds[row].tolist()):
-            if current <= 0.0:
-                current, start = 0.0, place
-            current += value
-            if current > best:
-                best, first, last = current, start, place + 1
-        return first, last
+        """The worst stretch of a pair, first piece and one past the last."""
+        return largest_sum(self.odds[row], above=0.0)
 
 
 class Words:
