@@ -98,6 +98,9 @@ def rotate(x: Tensor, rotation: Rotation) -> Tensor:
     Args:
         x: queries or keys, `(batch, n_heads, length, d_k)`.
         rotation: cosines and sines, each `(length, d_k)`.
+
+    Returns:
+        The same shape, `(batch, n_heads, length, d_k)`.
     """
     cosines, sines = rotation
     if can_fuse(x):
@@ -212,6 +215,9 @@ class LearnedPositions(Positions):
         """Add the rows of positions `offset …` to `x`, `(batch, length, d_model)`.
 
         An offset may be one number or one for each row; positions below 0 get the row of 0.
+
+        Raises:
+            DataError: a position is beyond the table.
         """
         end = _end(x, offset)
         if end > self.table.size(0):

@@ -147,7 +147,11 @@ def _begin(
 
 
 def open_set_up(out: Path, corpus: Corpus, draft: Draft) -> tuple[Recipe, Prepared]:
-    """Read the recipe and the data that the leader has written."""
+    """Read the recipe and the data that the leader has written.
+
+    Raises:
+        RunError: they are not here: this host does not share the folder.
+    """
     if not (out / RECIPE_FILE).exists():
         raise RunError(f"{out} must be a folder that all hosts of a run share, but it is not.")
     return load_recipe(out / RECIPE_FILE), TASKS[draft.task].open(corpus, out / DATA)
