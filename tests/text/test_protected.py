@@ -269,12 +269,12 @@ def test_the_user_protects_terms_and_expressions() -> None:
     assert [span.rule for span in find_spans(text, rules)] == ["regex", "term", "term", "term"]
 
 
-def test_a_wish_within_a_span_of_heed_is_a_part_of_it() -> None:
+def test_a_match_of_the_user_within_a_span_of_heed_is_a_part_of_it() -> None:
     text = "see https://acme.com/x"
     assert found(text, Rules.of(["acme"])) == ["https://acme.com/x"]
 
 
-def test_a_wish_that_crosses_a_tag_leaves_the_other_tag_alone() -> None:
+def test_a_match_of_the_user_that_crosses_a_tag_leaves_the_other_tag_alone() -> None:
     spans = find_spans("a <b>x</b> 5", Rules.of(["a <b>x"]))
     assert [(span.kind, span.rule, span.partner) for span in spans] == [
         ("thing", "regex", None),
@@ -283,7 +283,7 @@ def test_a_wish_that_crosses_a_tag_leaves_the_other_tag_alone() -> None:
     ]
 
 
-def test_partners_are_found_again_among_wishes() -> None:
+def test_partners_are_found_again_among_matches_of_the_user() -> None:
     text = "one <b>two</b> three"
     spans = find_spans(text, Rules.of(["one|two|three"]))
     assert [span.partner for span in spans] == [None, 3, None, 1, None]

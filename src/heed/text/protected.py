@@ -86,7 +86,7 @@ def find_spans(text: str, rules: Rules) -> list[Span]:
     ):
         spans = _of_heed(text, rules)
     if rules.patterns or rules.terms:
-        spans = _with_wishes(spans, _of_user(text, rules))
+        spans = _merged(spans, _of_user(text, rules))
     return spans
 
 
@@ -213,16 +213,16 @@ def _of_user(text: str, rules: Rules) -> list[Span]:
     return claims.spans()
 
 
-def _with_wishes(spans: Sequence[Span], wishes: Sequence[Span]) -> list[Span]:
+def _merged(spans: Sequence[Span], of_user: Sequence[Span]) -> list[Span]:
     """Spans of both, in order; where two overlap the user's, unless it is a part of the other."""
     starts = [span.start for span in spans]
-    claimed = bytearray(max((span.end for span in (*spans, *wishes)), default=0))
+    claimed = bytearray(max((span.end for span in (*spans, *of_user)), default=0))
     found: list[tuple[Span, int | None]] = []
-    for wish in wishes:
-        before = bisect_right(starts, wish.start) - 1
-        if before < 0 or spans[before].end < wish.end:
-            claimed[wish.start : wish.end] = b"\1" * (wish.end - wish.start)
-            found.append((wish, None))
+    for wanted in of_user:
+        before = bisect_right(starts, wanted.start) - 1
+        if before < 0 or spans[before].end < wanted.end:
+            claimed[wanted.start : wanted.end] = b"\1" * (wanted.end - wanted.start)
+            found.append((wanted, None))
     for index, span in enumerate(spans):
         if claimed.find(1, span.start, span.end) < 0:
             found.append((span, index))

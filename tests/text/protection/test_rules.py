@@ -1,4 +1,4 @@
-"""Rules: what a user can wish, and what is refused in words."""
+"""Rules: what a user can set, and what is refused in words."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def test_rules_that_say_the_same_are_equal() -> None:
     assert Rules.of([], Terms(["a"])) == Rules.of([], Terms(["a"])) != Rules.of([], Terms(["b"]))
 
 
-def test_wishes_are_read_in_order() -> None:
+def test_settings_are_read_in_order() -> None:
     assert Rules.of(["none"]) == Rules.none()
     assert Rules.of([r"\d+", "none"]).is_empty
     assert Rules.of(["none", "url", "-url", "email"]).names == ("email",)

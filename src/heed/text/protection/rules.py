@@ -66,12 +66,12 @@ class Rules:
         return _NONE
 
     @classmethod
-    def of(cls, wishes: Iterable[str], terms: Terms | None = None) -> "Rules":
-        r"""The default rules, changed by wishes in their order.
+    def of(cls, settings: Iterable[str], terms: Terms | None = None) -> "Rules":
+        r"""The default rules, changed by settings in their order.
 
         Args:
-            wishes: `none` removes all rules, `default` adds heed's own, the name of a rule adds it
-                and `-` with the name removes it. Anything else is a regular expression whose
+            settings: `none` removes all rules, `default` adds heed's own, the name of a rule adds
+                it and `-` with the name removes it. Anything else is a regular expression whose
                 matches are protected, too, such as `ACME-\d+`.
             terms: terms that are protected, too.
 
@@ -80,18 +80,18 @@ class Rules:
                 is nearly the name of a rule after a `-`.
         """
         names, patterns = list(NAMES), list[str]()
-        for wish in wishes:
-            if wish == "none":
+        for setting in settings:
+            if setting == "none":
                 names, patterns = [], list[str]()
-            elif wish == "default":
+            elif setting == "default":
                 names = list(NAMES)
-            elif wish in NAMES:
-                names.append(wish)
-            elif wish[:1] == "-" and wish[1:] in NAMES:
-                names = [name for name in names if name != wish[1:]]
+            elif setting in NAMES:
+                names.append(setting)
+            elif setting[:1] == "-" and setting[1:] in NAMES:
+                names = [name for name in names if name != setting[1:]]
             else:
-                _require_no_typing_error(wish)
-                patterns.append(wish)
+                _require_no_typing_error(setting)
+                patterns.append(setting)
         rules = cls(tuple(names), tuple(patterns), Terms() if terms is None else terms)
         return _DEFAULT if rules == _DEFAULT else rules
 
@@ -118,12 +118,12 @@ class Rules:
         return lines
 
 
-def _require_no_typing_error(wish: str) -> None:
-    close = get_close_matches(wish[1:], NAMES, n=1, cutoff=0.8) if wish[:1] == "-" else []
+def _require_no_typing_error(setting: str) -> None:
+    close = get_close_matches(setting[1:], NAMES, n=1, cutoff=0.8) if setting[:1] == "-" else []
     if close:
         raise ConfigError(
-            f"the protected pattern {wish!r} is not a rule of heed. Did you mean -{close[0]}? "
-            rf"To protect these letters themselves, write \{wish}."
+            f"the protected pattern {setting!r} is not a rule of heed. Did you mean -{close[0]}? "
+            rf"To protect these letters themselves, write \{setting}."
         )
 
 
