@@ -118,6 +118,17 @@ def test_a_header_without_plural_forms_gets_those_of_its_language(old: str) -> N
     assert done.count("Plural-Forms") == bool(old)
 
 
+@pytest.mark.parametrize("line", ["", '"Language: \\n"\n'])
+def test_a_header_without_a_language_gets_the_forms_of_the_model(line: str) -> None:
+    """A template (.pot) names no language."""
+    old = '"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\\n"'
+    text = f'msgid ""\nmsgstr ""\n{line}{old}\n\nmsgid "a"\nmsgid_plural "b"\nmsgstr[0] ""\n'
+    done = split_po(text, "pl").join([Translation(text="c")] * 3)
+    assert '"Plural-Forms: nplurals=3; plural=' in done
+    assert "INTEGER" not in done
+    assert 'msgstr[2] "c"' in done
+
+
 def test_fields_come_back_once_in_any_order_of_words() -> None:
     assembly = split_po('msgid "a %1$s b {name} c %(n)d d"\nmsgstr ""\n')
     done = assembly.join(backwards(assembly.segments))

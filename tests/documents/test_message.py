@@ -27,6 +27,22 @@ def test_a_text_that_does_not_change_is_not_written_anew(text: str) -> None:
     assert one.join(unchanged(one.segments)) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("all:\n  - a b\n\t* c <b>d</b>\n1. e", ["all:", "a b", "c d", "e"]),
+        ("- %s a", ["a"]),
+        ("<b>a</b> - b", ["a - b"]),
+        ("a <b>- b</b>\n", ["a - b"]),
+        ("a\n-5 b", ["a", "-5 b"]),
+    ],
+)
+def test_marks_of_lists_are_kept(text: str, found: list[str]) -> None:
+    one = message(text)
+    assert [segment.text for segment in one.segments] == found
+    assert one.join(shouted(one.segments)).lower() == f"[{text}]"
+
+
 def test_fields_of_the_format_stay() -> None:
     for format, text in ((PLAIN, "see {a} now"), (IN_DOLLARS, "see $A$ now")):
         one = message(text, format)

@@ -38,7 +38,7 @@ def split_po(text: str, target_lang: str = "", on_read: OnRead = ignore) -> Asse
     header = next((one for one in found if one.is_header() and "msgstr" in one.texts), None)
     described = header.texts["msgstr"] if header else ""
     require_language(described, target_lang)
-    forms = read_plural_forms(described)
+    forms = read_plural_forms(described, target_lang)
     has_plurals = any("msgid_plural" in one.texts for one in found if one.is_to_fill())
     assembly = Assembly(text, on_read=on_read)
     for entry in found:

@@ -1,24 +1,27 @@
 """A text of a program: tags and fields move with the words, line breaks separate texts.
 
+Marks of lists at the beginning of a line are kept.
+
 Fields such as `%s`, `%1$d` and `{name}` are not given to the model (`fields.py`); alignment decides
 their place.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
 
 from heed.documents.fields import MARK, Format, Masked, mask
 from heed.documents.flow import flow
 from heed.documents.markup import Markup, escape
-from heed.documents.passages import parts_of
+from heed.documents.passages import LIST_MARKS, parts_of
 from heed.documents.segment import Segment
 from heed.documents.structure import Rules, structure
 from heed.documents.tags import Token, parts_of_text, read_tokens
 from heed.translate.result import Translation
 
 _ENTITY = re.compile(r"&(?:[A-Za-z]\w*|#\w+);")
+_LIST_MARK = re.compile(rf"^[ \t]*{LIST_MARKS.pattern}(?=\S)", re.M)
 _RULES = Rules(is_xml=False)
 
 
@@ -50,7 +53,7 @@ class Message:
         is_html = any(unescape(found) != found for found in _ENTITY.findall(masked.text))
         tokens = [
             part
-            for token in read_tokens(masked.text, is_xml=False)
+            for token in _list_marks(read_tokens(masked.text, is_xml=False))
             for part in (_fields(token, is_html=is_html) if token.kind == "text" else [token])
         ]
         segments, parts = flow(
@@ -70,6 +73,19 @@ class Message:
         """The text with each segment replaced by its translation, as written in the file."""
         text = self.masked.restored(self.markup.join(translations))
         return self.write(text) if self.raw is None or text != self.text else self.raw
+
+
+def _list_marks(tokens: Iterable[Token]) -> Iterator[Token]:
+    """Split texts into the marks at the beginning of their lines, which separate texts."""
+    is_line_start = True
+    for token in tokens:
+        parts = parts_of_text(token, _LIST_MARK) if token.kind == "text" else [(token, None)]
+        is_first = True
+        for part, match in parts if token.raw == token.text else [(token, None)]:
+            is_mark = match is not None and (is_line_start or not is_first)
+            yield replace(part, kind="declaration", text="") if is_mark else part
+            is_first = False
+        is_line_start = token.kind == "text" and token.text.endswith("\n")
 
 
 def _fields(token: Token, *, is_html: bool) -> Iterator[Token]:

@@ -37,7 +37,8 @@ _LETTER = "[a-zß-öø-ÿα-ωа-џ]"
 _ITEM = rf"{_NUMBER}\.?\)|{_NUMBER}\.|{_LETTER}\)|[a-z]\.(?![ \t\xa0]+\w\.)"
 _ITEM += rf"|\((?:{_NUMBER}|{_LETTER})\)"
 _BULLETS = re.compile(rf"(?:{_BULLET}[ \t\xa0]+)+")
-_LIST_MARKS = re.compile(rf"(?:(?:{_BULLET}|{_ITEM})[ \t\xa0]+)+")
+LIST_MARKS = re.compile(rf"(?:(?:{_BULLET}|{_ITEM})[ \t\xa0]+)+")
+"""Matches marks of lists such as `-`, `1.` and `a)`, with the blanks behind them."""
 _TO_BLANKS = dict.fromkeys(map(ord, BLANKS), " ")
 
 
@@ -95,7 +96,7 @@ def split_passage(text: str, mode: str = "1") -> Passage:
         before, body, after = split_edges(part)
         ends_line = _LINES.search(after if body else before) is not None
         # A tab may follow a mark, and is the end of this part then.
-        if mark := (_LIST_MARKS if is_line_start else _BULLETS).match(f"{body} "):
+        if mark := (LIST_MARKS if is_line_start else _BULLETS).match(f"{body} "):
             before, body = before + body[: mark.end()], body[mark.end() :]
         if has_words(body):
             between.append("".join([*gap, before]))

@@ -56,16 +56,17 @@ class PluralForms:
     missing: str = ""
 
 
-def read_plural_forms(header: str) -> PluralForms:
+def read_plural_forms(header: str, target_lang: str = "") -> PluralForms:
     """The plural forms that a header declares, or else those of its language.
 
     Args:
         header: the translation of the empty message.
+        target_lang: the language of the translations, if the header names none; "" = unknown.
     """
     missing = ""
     declared = _DECLARED.search(header)
     if not declared:
-        language = _LANGUAGE.search(header)
+        language = _LANGUAGE.search(header) or _LANGUAGE.search(f"Language: {target_lang}")
         code, region = ("", "") if not language else (language[1], language[2] or "")
         rules = (_RULES.get(key.lower()) for key in (f"{code}-{region}", code))
         missing = next(filter(None, rules), "")
