@@ -119,7 +119,7 @@ class Renumbered:
         seed: int,
         epoch: int,
     ) -> None:
-        self._pairs, self._epoch = pairs, epoch
+        self._pairs = pairs
         self._src_tables, self._tgt_tables = (
             _tables(vocab, derived_random(seed, "slots", epoch)) for vocab in (src_vocab, tgt_vocab)
         )

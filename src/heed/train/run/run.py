@@ -191,7 +191,8 @@ def _train(
     if is_leader:
         log = EventLog(out)
         log.forget_after(trainer.progress.step or -1)  # at step 0 the log starts over
-        observer = make_observer(fan_out(log, report), trainer, data, recipe)
+        observed = TASKS[recipe.task].observe(recipe, data)
+        observer = Observer(fan_out(log, report), trainer, observed)
         observer.recall(read_json_lines(log.path) if log.path.exists() else ())
         report, examine = observer, observer.examine
     else:
@@ -243,11 +244,6 @@ def _slow_start(trainer: Trainer, given_s: float | None) -> list[str]:
         "train longer, run the same command again with more --time: it continues where this run "
         "ends"
     ]
-
-
-def make_observer(report: Report, trainer: Trainer, data: Prepared, recipe: Recipe) -> Observer:
-    """An observer of this run that passes events to `report`."""
-    return Observer(report, trainer, TASKS[recipe.task].observe(trainer, data, recipe))
 
 
 def _start_event(trainer: Trainer, recipe: Recipe, data: Prepared) -> dict[str, Any]:

@@ -118,10 +118,6 @@ def _validate(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
     )
 
 
-def _observe(trainer: Trainer, data: Prepared, recipe: Recipe) -> Observed:
-    return Observed(train=_OneLabel(data))
-
-
 class _OneLabel:
     """The training texts; the targets are counted without `<eos>`, which labels do not have."""
 
@@ -142,7 +138,7 @@ CLASSIFICATION = Task(
     epochs=_epochs,
     collate=collate_labeled,
     validate=_validate,
-    observe=_observe,
+    observe=lambda recipe, data: Observed(train=_OneLabel(data)),
     usage="Label texts with: heed classify -m {out} < lines > labels",
     counts=_counts,
 )

@@ -125,10 +125,6 @@ def _validate(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
     )
 
 
-def _observe(trainer: Trainer, data: Prepared, recipe: Recipe) -> Observed:
-    return Observed(train=_epochs(recipe, data)(0))
-
-
 def _counts(data: Prepared) -> dict[str, int]:
     tokens = data.report["tokens"]
     return {"training tokens": tokens["train"], "for development": tokens["dev"]}
@@ -140,7 +136,7 @@ LANGUAGE_MODEL = Task(
     epochs=_epochs,
     collate=collate_windows,
     validate=_validate,
-    observe=_observe,
+    observe=lambda recipe, data: Observed(train=_epochs(recipe, data)(0)),
     usage='Continue a text with: heed generate -m {out} "Once upon a time"',
     counts=_counts,
 )

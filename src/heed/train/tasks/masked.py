@@ -162,10 +162,6 @@ def _validate(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
     )
 
 
-def _observe(trainer: Trainer, data: Prepared, recipe: Recipe) -> Observed:
-    return Observed(train=data.train)  # without masks, so that each piece counts
-
-
 def _counts(data: Prepared) -> dict[str, int]:
     tokens = data.report["tokens"]
     return {"training tokens": tokens["train"], "for development": tokens["dev"]}
@@ -177,7 +173,7 @@ MASKED_LANGUAGE_MODEL = Task(
     epochs=_epochs,
     collate=collate_masked,
     validate=_validate,
-    observe=_observe,
+    observe=lambda recipe, data: Observed(train=data.train),  # no masks: each piece counts
     usage='Fill gaps with: heed fill -m {out} "New York is a <mask>"',
     counts=_counts,
 )

@@ -37,7 +37,7 @@ class Task:
     epochs: Callable[[Recipe, Prepared], Callable[[int], EpochPairs]]
     collate: Callable[..., Batch]
     validate: Callable[[Trainer, Prepared, Recipe], Validation]
-    observe: Callable[[Trainer, Prepared, Recipe], Observed]
+    observe: Callable[[Recipe, Prepared], Observed]
     usage: str
     counts: Callable[[Prepared], dict[str, int]]
     ending: Callable[[Recipe, Prepared], float] = lambda recipe, data: 0.0

@@ -69,7 +69,7 @@ def _validate(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
     )
 
 
-def _observe(trainer: Trainer, data: Prepared, recipe: Recipe) -> Observed:
+def _observe(recipe: Recipe, data: Prepared) -> Observed:
     return observed_pairs(
         data.train,
         dev_sets(data),

@@ -101,7 +101,7 @@ def train_with_teachers(
     if not before.data.teachers:
         _require_never_begun(out)
         return train(asked, corpus, started_at=started_at, given_s=given_s)
-    _require_possible(before, asked, corpus)
+    _require_possible(before, corpus)
     if not has_learned(out):
         _require_time(asked, before.data.teachers)
     _require_possible_afterwards(before, asked, corpus, out)
@@ -127,7 +127,7 @@ def train_with_teachers(
     return replace(outcome, limits=f"{outcome.limits}, {spent}")
 
 
-def _require_possible(before: Draft, asked: Asked, corpus: Corpus) -> None:
+def _require_possible(before: Draft, corpus: Corpus) -> None:
     """Refuse other tasks, and corpora without exactly two languages.
 
     Raises:
