@@ -43,6 +43,7 @@ PARTS = {
     "odp": {"content.xml": ODF},
     "ods": {"content.xml": ODF},
     "epub": {
+        "OPS/toc.ncx": '<?xml version="1.0"?><ncx:ncx><ncx:text>a b</ncx:text></ncx:ncx>',
         "OPS/a.xhtml": "<html><title/><script src='x'/><p>a <b>b</b></p></html>",
         "b.css": "p {}",
     },
@@ -245,7 +246,20 @@ def test_fields_of_opendocument_do_not_part_sentences_where_most_stand_alone() -
 
 def test_an_empty_script_of_xhtml_holds_nothing() -> None:
     document = open_archive("a.epub", archive(PARTS["epub"]), "epub")
-    assert [segment.text for segment in document.segments] == ["a b"]
+    assert [segment.text for segment in document.segments] == ["a b", "a b"]
+
+
+def test_the_labels_of_an_old_table_of_contents_are_texts() -> None:
+    label = "<navLabel>\n <text>{}</text>\n</navLabel><content src='a'/>"
+    text = (
+        "<?xml version='1.0' encoding='iso-8859-1'?><ncx><docTitle><text>t\xe9</text></docTitle>"
+        f"<docAuthor><text>Ann</text></docAuthor><navMap>{label.format('a')}{label.format('b')}"
+    )
+    document = open_archive("a.epub", archive({"toc.ncx": text.encode("latin-1")}), "epub")
+    assert [segment.text for segment in document.segments] == ["t\xe9", "a", "b"]
+    done = contents(document.join(shouted(document.segments)))["toc.ncx"].decode("latin-1")
+    assert done.lower() == text.lower()
+    assert "<text>Ann</text>" in done
 
 
 def test_entities_are_never_expanded() -> None:

@@ -17,6 +17,23 @@ def test_readable_attributes_become_segments_and_all_others_stay() -> None:
     assert render(template, said) == "<img src='a b' ALT = \"1 2\" title=\"3 4\" data-title='no' >"
 
 
+@pytest.mark.parametrize(
+    ("tag", "found"),
+    [
+        ("<optgroup label='a'>", ["a"]),
+        ("<div aria-description='a' aria-live='b'>", ["a"]),
+        ("<input value='a' type=SUBMIT>", ["a"]),
+        ("<input type='text' value='a' placeholder='b'>", ["b"]),
+        ("<input value='a'>", []),
+        ("<option value='a' type='submit'>", []),
+    ],
+)
+def test_what_a_browser_shows_or_speaks_is_read(tag: str, found: list[str]) -> None:
+    segments: list[Segment] = []
+    tag_template(tag, segments)
+    assert [segment.text for segment in segments] == found
+
+
 def test_an_unchanged_value_keeps_its_quotes_and_entities() -> None:
     segments: list[Segment] = []
     tag = "<a title=word><img alt='a &amp; b'>"

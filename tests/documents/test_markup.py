@@ -96,6 +96,23 @@ def is_nested(page: str) -> bool:
 # Every page
 
 
+@pytest.mark.parametrize(
+    "ruby",
+    [
+        "<ruby>{}<rp>(</rp><rt>b</rt><rp>)</rp></ruby>",
+        "<ruby>{}<rt>b c</ruby>",
+        "<ruby>{}<rp>(<rt>b<rp>)</ruby>",
+        "<ruby>{}<rtc><rt>b</rt></rtc></ruby>",
+    ],
+)
+def test_readings_are_kept_and_no_words_of_the_sentence(ruby: str) -> None:
+    text = f"<p>the {ruby.format('dog')} barks"
+    page = parse_markup(text)
+    assert [segment.text for segment in page.segments] == ["the dog barks"]
+    assert page.join(unchanged(page.segments)) == text
+    assert page.join(backwards(page.segments)) == f"<p>barks {ruby.format('dog')} the"
+
+
 @given(SOUP | st.text())
 def test_joining_unchanged_segments_gives_the_page(page: str) -> None:
     markup = parse_markup(page)

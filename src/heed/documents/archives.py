@@ -62,6 +62,8 @@ _ODF_SPLITTING = [
 # They stand among the words of a paragraph, and have paragraphs of their own.
 _ODF_NESTED = ["text:note", "office:annotation", "draw:frame", "draw:custom-shape", "draw:g"]
 _ODF_BLANKS = ["text:s"]
+_NCX_IGNORED = ["docAuthor", "ncx:docAuthor"]
+_NCX_SPLITTING = ["text", "ncx:text"]
 
 
 def _split_odf(text: str) -> Content:
@@ -75,6 +77,11 @@ def _split_odf(text: str) -> Content:
         outline_detection=False,
         has_namespaces=True,
     )
+
+
+def _split_page(text: str) -> Content:
+    """The texts of a page of a book, or of the table of contents for older readers (NCX)."""
+    return parse_markup(text, ignore_tags=_NCX_IGNORED, splitting_tags=_NCX_SPLITTING)
 
 
 def _office(archive: zipfile.ZipFile, on_read: OnRead) -> Callable[[str], Content]:
@@ -128,7 +135,7 @@ ARCHIVE_FORMATS: dict[str, ArchiveFormat] = {
     "odt": ArchiveFormat(re.compile(r"(?:content|styles)\.xml"), _always(_split_odf)),
     "odp": ArchiveFormat(re.compile(r"content\.xml"), _always(_split_odf)),
     "ods": ArchiveFormat(re.compile(r"content\.xml"), _always(_split_odf)),
-    "epub": ArchiveFormat(re.compile(r".+\.(?:xhtml|html|htm)", re.I), _always(parse_markup)),
+    "epub": ArchiveFormat(re.compile(r".+\.(?:xhtml|html|htm|ncx)", re.I), _always(_split_page)),
 }
 """The formats by the endings of their files."""
 

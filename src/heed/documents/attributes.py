@@ -13,12 +13,20 @@ from heed.documents.segment import Segment, is_unchanged
 from heed.documents.tags import decode_entities
 from heed.translate.result import Translation
 
-READ_ATTRIBUTES = frozenset(("alt", "title", "placeholder", "aria-label"))
+READ_ATTRIBUTES = frozenset(
+    (
+        *("alt", "title", "placeholder", "label"),
+        *("aria-label", "aria-description", "aria-placeholder", "aria-roledescription"),
+        "aria-valuetext",
+    )
+)
 """Attributes whose value a browser shows or speaks."""
 
 _ATTRIBUTE = re.compile(
     r"(?P<name>[^\s=/\"'>]++)(?:(?P<equals>\s*+=\s*+)(?P<value>\"[^\"]*+\"|'[^']*+'|[^\s\"'>]++))?"
 )
+# A browser writes the value of such an input on it.
+_BUTTONS = ("submit", "button", "reset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +83,11 @@ def tag_template(raw: str, segments: list[Segment]) -> Template:
     """
     template: Template = []
     start = 0
+    is_input = raw[: len("<input")].lower() == "<input"
+    is_button = is_input and attribute(raw, "type").lower() in _BUTTONS
     for name, value, span in _attributes(raw):
-        if name not in READ_ATTRIBUTES or not value:
+        is_read = name in READ_ATTRIBUTES or (is_button and name == "value")
+        if not is_read or not value:
             continue
         passage = split_passage(decode_entities(_unquoted(value)), "nonewlines")
         if passage.segments:

@@ -24,7 +24,7 @@ _MARKS = (
 )
 _META = re.compile(rb"<meta\s[^>]*?\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
 _SCANNED_BYTES = 1024
-_XML = ("xml", "xhtml", "xlf", "xliff", "sdlxliff", "mqxliff", "resx", "resw", "ts")
+_XML = ("xml", "xhtml", "xlf", "xliff", "sdlxliff", "mqxliff", "resx", "resw", "ts", "ncx")
 _SIGNS = "<&%{\\\n"
 # Encoding Standard, section 4.2: browsers use these encodings for these names.
 _OF_PAGES = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254"}

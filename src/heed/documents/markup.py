@@ -3,9 +3,9 @@
 `structure.py` decides which tags separate texts, `inline.py` where inline tags go among words.
 
 - Kept unchanged: comments, declarations, CDATA, `pre`, `textarea`, `script`, `style` and the
-  like, `code`, `kbd`, `samp`, `var`, `svg`, `math`, and elements with `translate="no"` or the
-  class `notranslate`.
-- Translated in HTML, too: the attributes alt, title, placeholder and aria-label.
+  like, `code`, `kbd`, `samp`, `var`, `svg`, `math`, the readings of ruby (`rt`), and elements with
+  `translate="no"` or the class `notranslate`.
+- Translated in HTML, too: attributes that a browser shows or speaks (`attributes.py`).
 """
 
 from collections.abc import Collection, Sequence

@@ -40,11 +40,15 @@ _ENDED_BY = {
     "tr": frozenset(("tr", "tbody", "tfoot")),
     "thead": frozenset(("tbody", "tfoot")),
     "tbody": frozenset(("tbody", "tfoot")),
+    "rt": frozenset(("rt", "rp")),
+    "rp": frozenset(("rt", "rp")),
 }
 _LONGEST_NOTE = 8  # tokens
 _KEPT_BLOCKS = frozenset(("pre", *RAW_ELEMENTS))
-_DRAWN = frozenset(("math", "svg"))
-_KEPT = frozenset(("code", "kbd", "samp", "var")) | _DRAWN | _KEPT_BLOCKS
+# The readings of ruby characters are no words of their sentence either.
+_READINGS = frozenset(("rp", "rt", "rtc"))
+_UNREAD = frozenset(("math", "svg")) | _READINGS
+_KEPT = frozenset(("code", "kbd", "samp", "var")) | _UNREAD | _KEPT_BLOCKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,12 +181,13 @@ def _with_kept(
     while number < len(tokens):
         token = tokens[number]
         end = partner.get(number, -1)
-        if token.kind == "open" and end < 0 and not rules.is_xml and forbids_translation(token.raw):
+        is_open = token.kind == "open" and end < 0 and not rules.is_xml
+        if is_open and (token.name in _READINGS or forbids_translation(token.raw)):
             end = _implied_end(tokens, partner, number)
         if token.kind == "open" and end > 0 and _is_kept(tokens, number, end, names):
             last = tokens[end]
             raw = source[token.start : last.start + len(last.raw)]
-            text = "" if token.name in _DRAWN else _text(tokens, number, end)
+            text = "" if token.name in _UNREAD else _text(tokens, number, end)
             kept.append(Token("kept", raw, token.start, token.name, text, token.raw))
             number = end
         elif token.kind == "open" and token.name in rules.nested:
