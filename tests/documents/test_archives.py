@@ -313,6 +313,30 @@ def test_encrypted_archives_are_refused() -> None:
         open_archive("a.odt", bytes(data), "odt")
 
 
+@pytest.mark.parametrize(("part", "is_refused"), [("fonts/a.otf", False), ("OPS/a%20b.html", True)])
+def test_a_book_with_encrypted_pages_is_refused_and_encrypted_fonts_are_copied(
+    part: str, is_refused: bool
+) -> None:
+    listed = f'<encryption><enc:CipherReference x="y" URI="{part}"/></encryption>'
+    parts: dict[str, str | bytes] = {
+        "META-INF/encryption.xml": listed,
+        "fonts/a.otf": b"\xff\0",
+        "OPS/a b.html": b"\xff" if is_refused else "<p>a</p>",
+    }
+    if is_refused:
+        with pytest.raises(DataError, match=r"a.epub is protected .* OPS/a b.html is encrypted"):
+            open_archive("a.epub", archive(parts), "epub")
+    else:
+        document = open_archive("a.epub", archive(parts), "epub")
+        assert contents(document.join(shouted(document.segments)))["fonts/a.otf"] == b"\xff\0"
+
+
+def test_pages_of_books_are_xml_whatever_their_names_end_in() -> None:
+    page = "<?xml version='1.0' encoding='iso-8859-1'?><p>caf\xe9</p>".encode("latin-1")
+    document = open_archive("a.epub", archive({"a.html": page}), "epub")
+    assert [segment.text for segment in document.segments] == ["caf\xe9"]
+
+
 @pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_another_compression_is_refused(compression: int) -> None:
     """The library of LZMA raises errors of its own for damaged data."""

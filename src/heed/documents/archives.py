@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import unquote
 
 from heed.documents.assembly import Content
 from heed.documents.encoding import Encoding, read
@@ -33,6 +34,9 @@ MAX_RATIO = 200
 _SMALL_BYTES = 1 << 20
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _IS_ENCRYPTED = 1
+# EPUB 3.3, section 4.2.6.3.2.
+_ENCRYPTED_PARTS = "META-INF/encryption.xml"
+_REFERENCE = re.compile(r"<(?:\w+:)?CipherReference\s[^<>]*?\bURI\s*=\s*[\"']([^\"'<>]*)")
 
 # Elements of OpenDocument without translatable text.
 _ODF_IGNORED = [
@@ -201,6 +205,7 @@ def open_archive(name: str, data: bytes, ending: str, on_read: OnRead = ignore) 
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             infos = packed.infolist()
             _require_sane(name, infos, len(data))
+            _require_readable(name, packed, form)
             split = form.splitter(packed, on_read)
             for info in infos:
                 part = packed.read(info)
@@ -208,6 +213,8 @@ def open_archive(name: str, data: bytes, ending: str, on_read: OnRead = ignore) 
                     archive.parts.append((info, part))
                     continue
                 part_ending = info.filename.rpartition(".")[2].lower()
+                # Pages of books are XML, whatever their names end in.
+                part_ending = "xhtml" if part_ending in ("html", "htm") else part_ending
                 part_name = f"{info.filename} of {name}"
                 content, encoding = read(part_name, part, split, part_ending, on_read)
                 first = len(archive.segments)
@@ -220,6 +227,15 @@ def open_archive(name: str, data: bytes, ending: str, on_read: OnRead = ignore) 
     if not any(form.parts.fullmatch(info.filename) for info, _ in archive.parts):
         raise DataError(f"{name} has no part with text, so it is not a .{ending} file.")
     return archive
+
+
+def _require_readable(name: str, archive: zipfile.ZipFile, form: ArchiveFormat) -> None:
+    """Refuse a book whose pages are encrypted; publishers encrypt fonts, too, which are copied."""
+    if _ENCRYPTED_PARTS not in archive.namelist():
+        return
+    found = _REFERENCE.findall(archive.read(_ENCRYPTED_PARTS).decode(errors="replace"))
+    if page := next(filter(form.parts.fullmatch, map(unquote, found)), None):
+        raise DataError(f"{name} is protected against copying (DRM): {page} is encrypted.")
 
 
 def _require_sane(name: str, infos: list[zipfile.ZipInfo], size: int) -> None:
