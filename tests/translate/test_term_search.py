@@ -181,19 +181,34 @@ def test_a_translation_with_terms_is_judged_in_pieces(vocab: Vocab, alignment: b
     assert (found.alignment is None) is not alignment
 
 
-@pytest.mark.parametrize("text", ["*the old man sees a dog*", "<b>12</b>: %s, the dog"])
-def test_terms_are_linked_with_the_text_of_spans(
-    vocab: Vocab, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the names of slots in place of spans, all words after a span would be linked wrongly."""
-    linked: list[Translation] = []
+@pytest.fixture
+def linked(monkeypatch: pytest.MonkeyPatch) -> list[Translation]:
+    """The translations whose words were linked with those of their sources."""
+    found: list[Translation] = []
     make = Site.of
 
     def of(*args: Any, **ways: Any) -> Site:
-        linked.append(args[3])
+        found.append(args[3])
         return make(*args, **ways)
 
     monkeypatch.setattr(Site, "of", of)
+    return found
+
+
+def test_the_pieces_of_a_line_in_capitals_are_found_in_its_translation(
+    vocab: Vocab, linked: list[Translation]
+) -> None:
+    translator = random_translator(with_controls(vocab, SLOT_PIECES))
+    translator.translate(["THE OLD MAN SEES A DOG {x}"], glossary=GLOSSARY, max_length=60)
+    letters = [token for token in linked[0].tokens if not token.startswith(("{x}", "<0x"))]
+    assert letters and letters == [token.upper() for token in letters]
+
+
+@pytest.mark.parametrize("text", ["*the old man sees a dog*", "<b>12</b>: %s, the dog"])
+def test_terms_are_linked_with_the_text_of_spans(
+    vocab: Vocab, text: str, linked: list[Translation]
+) -> None:
+    """With the names of slots in place of spans, all words after a span would be linked wrongly."""
     translator = random_translator(with_controls(vocab, SLOT_PIECES))
     translator.translate([text], glossary=GLOSSARY, max_length=60)
     wanted = Counter(text[span.start : span.end] for span in find_spans(text, Rules.default()))

@@ -1,6 +1,5 @@
 """Given pairs, not translated by the model: as ids, with probabilities, as translations."""
 
-import re
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -9,22 +8,22 @@ from typing import Protocol, TypeVar
 from heed.decode.batching import batches, padded
 from heed.decode.score import score_pairs
 from heed.model.interface import Decodable
-from heed.text.capitals import in_capitals, in_small_letters, is_in_capitals
-from heed.text.letter_case import upper
+from heed.text.capitals import in_capitals, is_in_capitals
 from heed.text.normalize import normalize
 from heed.text.protected import Rules, find_spans
-from heed.text.protection.pattern import WORD
 from heed.text.shared import marks_of, shared_spans
 from heed.text.slots import encode_with
-from heed.text.spans import overlaps
-from heed.text.vocab import Vocab
 from heed.translate.given_spans import different_spans, given_marks
 from heed.translate.lines import LineReader
 from heed.translate.protect import tokens_in_capitals
 from heed.translate.result import Doubt, PairScore, Translation, difference
-from heed.translate.whole import read_pair, read_whole, shown_pieces, written_pieces
-
-_WORD = re.compile(WORD)
+from heed.translate.whole import (
+    in_likely_case,
+    read_pair,
+    read_whole,
+    shown_pieces,
+    written_pieces,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +87,7 @@ def _read_capitals(reader: LineReader, src: str, tgt: str, tag: list[int]) -> Gi
     marks, source = given_marks(tgt, chunk.source)
     places = [(start, end) for start, end, _ in marks]
     is_large = in_capitals(tgt, places)[0] == tgt
-    written = _in_usual_case(tgt, places, vocab) if is_large else tgt
+    written = in_likely_case(tgt, places, vocab) if is_large else tgt
     ids, end = encode_with(vocab, written, marks), [vocab.eos_id]
     pieces = written_pieces(vocab, ids, source)
     if is_large:
@@ -99,28 +98,6 @@ def _read_capitals(reader: LineReader, src: str, tgt: str, tag: list[int]) -> Gi
         source_tokens=shown_pieces(reader.src_vocab, chunk),
         tokens=[*pieces, *vocab.pieces(end)],
     )
-
-
-def _in_usual_case(text: str, kept: Sequence[tuple[int, int]], vocab: Vocab) -> str:
-    """A text in capitals with each word in the case for which the vocabulary needs fewer pieces.
-
-    Args:
-        text: the text.
-        kept: places that stay as they are, in order.
-        vocab: of the text.
-    """
-    small = in_small_letters(text, kept)
-    if small is None:
-        return text
-
-    def usual(match: re.Match[str]) -> str:
-        word = match[0]
-        large = upper(word[0]) + word[1:]
-        if overlaps(kept, *match.span()) or len(large) != len(word):
-            return word
-        return min(word, large, key=lambda each: len(vocab.encode(each)))
-
-    return _WORD.sub(usual, small)
 
 
 def read_letters(reader: LineReader, src: str, tgt: str, tag: list[int]) -> GivenPair:
@@ -160,7 +137,7 @@ def read_with_slots(reader: LineReader, src: str, tgt: str, tag: list[int]) -> G
     tgt, vocab = normalize(tgt), reader.tgt_vocab
     places = [(span.start, span.end) for span in find_spans(tgt, reader.rules)]
     if is_in_capitals(tgt, places):
-        small = _in_usual_case(tgt, places, vocab)
+        small = in_likely_case(tgt, places, vocab)
         if len(vocab.encode(small)) < len(vocab.encode(tgt)):
             found = _read_shared(reader, src, small, tag)
             *tokens, end = found.tokens

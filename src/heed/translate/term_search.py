@@ -17,7 +17,6 @@ from heed.bundle.alignment import AlignmentHeads
 from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError
 from heed.model.interface import Decodable, Inspectable
-from heed.text.capitals import in_small_letters
 from heed.text.protected import find_spans
 from heed.text.slots import encode_with
 from heed.text.vocab import Vocab
@@ -28,8 +27,9 @@ from heed.translate.glossary.pieces import phrases_of
 from heed.translate.glossary.placing import Site
 from heed.translate.inspect import cross_attention, mean_log_probs
 from heed.translate.parts import Chunk
+from heed.translate.protect import tokens_in_capitals
 from heed.translate.result import Doubt, Translation
-from heed.translate.whole import shown_pieces, written_pieces
+from heed.translate.whole import in_likely_case, shown_pieces, written_pieces
 from heed.translate.words import Span
 
 Search = Callable[[list[Chunk], DecodeOptions, list[int]], list[Translation]]
@@ -168,7 +168,7 @@ class TermSearch:
         aligned = {
             place: replace(
                 found[place],
-                tokens=written_pieces(tgt_vocab, ids[place], wanted.chunk.source),
+                tokens=_shown(wanted.chunk, tgt_vocab, ids[place]),
                 source_tokens=shown_pieces(src_vocab, wanted.chunk),
                 alignment=matrix,
             )
@@ -227,7 +227,7 @@ def in_pieces(chunk: Chunk, vocabs: tuple[Vocab, Vocab], answer: Answer) -> Tran
     ids = _target_ids(chunk, vocabs[1], found.text)
     return replace(
         found,
-        tokens=written_pieces(vocabs[1], ids, chunk.source),
+        tokens=_shown(chunk, vocabs[1], ids),
         token_scores=own.token_scores,  # the scores of the model's own words
         source_tokens=shown_pieces(vocabs[0], chunk),
         alignment=None,
@@ -239,9 +239,17 @@ def _target_ids(chunk: Chunk, vocab: Vocab, text: str) -> list[int]:
         return vocab.encode(text)
     marks = prefix_marks(text, chunk.source)
     if chunk.source.in_capitals:
-        # As the model read it, and wrote it before it was put in capitals.
-        text = in_small_letters(text, [(start, end) for start, end, _ in marks]) or text
+        # Much as the model wrote it, before it was put in capitals.
+        text = in_likely_case(text, [(start, end) for start, end, _ in marks], vocab)
     return encode_with(vocab, text, marks)
+
+
+def _shown(chunk: Chunk, vocab: Vocab, ids: list[int]) -> list[str]:
+    """The pieces of the translation of a part, as its text has them."""
+    pieces, source = written_pieces(vocab, ids, chunk.source), chunk.source
+    if source is None or not source.in_capitals:
+        return pieces
+    return tokens_in_capitals({span.text for span in source.spans}, pieces)
 
 
 def _text_of(chunk: Chunk, vocab: Vocab) -> str:

@@ -4,19 +4,26 @@ It is read as for translation, with slots for its protected spans if the model h
 `parts.py` cuts lines into parts.
 """
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
+from heed.text.capitals import in_small_letters
+from heed.text.letter_case import upper
 from heed.text.normalize import normalize
 from heed.text.protected import Rules
+from heed.text.protection.pattern import WORD
 from heed.text.slots import encode_with
+from heed.text.spans import overlaps
 from heed.text.vocab import Vocab
 from heed.translate.given_spans import given_marks
 from heed.translate.lines import LineReader
 from heed.translate.parts import Chunk
 from heed.translate.source import Source
+
+_WORD = re.compile(WORD)
 
 
 def read_whole(reader: LineReader, text: str, tag: list[int], prefix: str = "") -> Chunk:
@@ -105,3 +112,25 @@ def written_pieces(vocab: Vocab, ids: Sequence[int], source: Source | None) -> l
     spans = () if source is None else source.spans
     texts = {span.slots[1]: span.text for span in spans if span.slots is not None}
     return [texts.get(id, piece) for id, piece in zip(ids, vocab.pieces(ids), strict=True)]
+
+
+def in_likely_case(text: str, kept: Sequence[tuple[int, int]], vocab: Vocab) -> str:
+    """A text in capitals with each word in the case for which the vocabulary needs fewer pieces.
+
+    Args:
+        text: the text.
+        kept: places that stay as they are, in order.
+        vocab: of the text.
+    """
+    small = in_small_letters(text, kept)
+    if small is None:
+        return text
+
+    def usual(match: re.Match[str]) -> str:
+        word = match[0]
+        large = upper(word[0]) + word[1:]
+        if overlaps(kept, *match.span()) or len(large) != len(word):
+            return word
+        return min(word, large, key=lambda each: len(vocab.encode(each)))
+
+    return _WORD.sub(usual, small)
