@@ -66,6 +66,11 @@ def test_html_tags_texts_and_entities() -> None:
     assert read_tokens("<P>", is_xml=False)[0].name == "p"
 
 
+@pytest.mark.parametrize("tag", ["</p", "</p\n", "<br \r\n", "<a href=x"])
+def test_a_tag_at_the_end_of_a_page_may_lack_its_sign(tag: str) -> None:
+    assert kinds(f"a{tag}") == [("text", "a"), ("other", tag)]
+
+
 @pytest.mark.parametrize(
     "text", ["a < b", "I <3 you", "<", "</", "</ b>", "a <b and <i c", "if a <b then"]
 )

@@ -43,7 +43,7 @@ NO_XML_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\ufff
 """Characters that XML does not allow: XML 1.0, section 2.2."""
 _XML_CLOSE = re.compile(rf"</(?P<name>{_XML_NAME})\s*+>")
 # The page ends inside a tag. A text such as "if a <b then" does not match.
-_CUT_OFF = re.compile(r"</?[A-Za-z](?:\S*\Z|[^<=]*=)")
+_CUT_OFF = re.compile(r"</?[A-Za-z](?:\S*+\s*+\Z|[^<=]*=)")
 # The same entities as in Python's `html` module, which decodes them.
 _HTML_ENTITY = re.compile(r"&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[0-9A-Za-z]{1,32};?)")
 _XML_ENTITY = re.compile(r"&(?:#[0-9]++|#x[0-9a-fA-F]++|[^\s<>/=&\"'!?;#]++);")
