@@ -27,7 +27,8 @@ def test_a_file_that_does_not_change_keeps_its_bytes(text: str) -> None:
     try:
         assembly = split_strings(text)
     except DataError:
-        assert '"a" = "b";' not in text.replace("*/", "/*").partition("/*")[0].partition("//")[0]
+        before = text.replace("*/", "/*").partition("/*")[0].partition("//")[0]
+        assert '"a" = "b";' not in before.replace('\\"', "")
     else:
         assert assembly.join(unchanged(assembly.segments)) == text
 

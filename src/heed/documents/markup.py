@@ -62,8 +62,7 @@ def parse_markup(
 ) -> Markup:
     """Split a page or a fragment into segments; joining them unchanged restores the text.
 
-    The arguments are those of DeepL's API, except for `blank_tags`, `nested_tags` and
-    `has_namespaces`.
+    The arguments are those of DeepL's API, except for `blank_tags` and those by name only.
 
     Args:
         text: HTML, however malformed, or XML.
@@ -75,10 +74,8 @@ def parse_markup(
         outline_detection: for XML, detect which elements separate texts.
         split_sentences: one of `heed.documents.passages.MODES`. Line breaks have no meaning in
             markup, unless this is `1`.
-        nested_tags: names of elements that stand among the words of a text and have texts of their
-            own, such as notes.
-        has_namespaces: whether the names given here have the usual prefixes of their namespaces,
-            where the XML may have others.
+        nested_tags: names of elements among the words of a text that have texts of their own.
+        has_namespaces: whether names given here have the usual prefixes, where the XML may not.
 
     Raises:
         DataError: the XML is malformed.
