@@ -34,9 +34,9 @@ __all__ = ["Kind", "Rules", "Span", "Terms", "find_spans"]
 Kind = Literal["number", "thing", "open", "close"]
 
 _NUMBERS = frozenset(("number", "count"))
-# Every rule needs one of these signs, `](`, or a dot within a word. Searching for a class of
-# characters takes less than a microsecond, and most sentences have none of them.
-_SIGNS = re.compile(rf"[\d{RAISED}%~{{$&@#*_`<>/\\{PICTURES}]")
+# Every rule needs one of these signs, or a dot within a word. Searching for a class of characters
+# takes less than a microsecond, and most sentences have none of them.
+_SIGNS = re.compile(rf"[\d{RAISED}%~{{$&@#*_`<>\]/\\{PICTURES}]")
 
 _FREE = re.compile(b"\0+")
 
@@ -82,7 +82,7 @@ def find_spans(text: str, rules: Rules) -> list[Span]:
     """
     spans: list[Span] = []
     if (rules.names or rules.is_within_icu) and (
-        _SIGNS.search(text) or "](" in text or ("." in text and INNER_DOT.search(text))
+        _SIGNS.search(text) or ("." in text and INNER_DOT.search(text))
     ):
         spans = _of_heed(text, rules)
     if rules.patterns or rules.terms:
