@@ -132,6 +132,14 @@ def test_arrays_that_do_not_fit_their_labels_are_refused() -> None:
         plots.beam_tree([Branch(4, "a", 0.0)])
 
 
+def test_labels_of_a_map_do_not_overlap() -> None:
+    points = [(0, 0), (0.001, 0), (1, 1), (1, 1.001), (0, 1)]
+    axes = plots.embedding_map(points, ["man", "woman", "dog", "cat", "tree"], n_labels=2).axes[0]
+    assert [text.get_text() for text in axes.texts] == [" man", " dog"]
+    axes = plots.embedding_map(points, ["man", "woman", "dog", "cat", "tree"]).axes[0]
+    assert [text.get_text() for text in axes.texts] == [" man", " dog", " tree"]
+
+
 def test_characters_that_no_font_has_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     installed = {fonts.FIRST: fonts._installed()[fonts.FIRST]}
     fonts._families.cache_clear()

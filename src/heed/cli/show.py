@@ -139,7 +139,10 @@ def positions(
 @click.argument("vectors", metavar="V")
 @option("--out", str, "File to write: .svg, .png, .pdf or .csv.", metavar="FILE", required=True)
 @option(
-    "--label", click.IntRange(0), "Number of pieces, from the first, that are labeled.", default=60
+    "--label",
+    click.IntRange(0),
+    "Maximum number of labels; none overlaps another.",
+    default=60,
 )
 @click.pass_obj
 def pieces(session: Session, /, vectors: str, out: str, label: int) -> None:

@@ -108,11 +108,11 @@ def label_ticks(axes: Any, axis: str, labels: Sequence[str], *, rotation: int = 
     (axes.set_xticks if axis == "x" else axes.set_yticks)(places, shown, **settings)
 
 
-def write(axes: Any, x: float, y: float, text: str, **settings: Any) -> None:
-    """Write a text, not a formula, at a position of the axes."""
+def write(axes: Any, x: float, y: float, text: str, **settings: Any) -> Any:
+    """Write a text, not a formula, at a position of the axes; returns matplotlib's `Text`."""
     shown = plain(text)
     settings = {"color": INK, **settings}
-    axes.text(x, y, shown, family=families_for([shown]), parse_math=False, **settings)
+    return axes.text(x, y, shown, family=families_for([shown]), parse_math=False, **settings)
 
 
 def plain(text: str) -> str:

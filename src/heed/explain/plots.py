@@ -36,7 +36,12 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("A plot", "plot") from error
 
 if TYPE_CHECKING:
+    from matplotlib.transforms import Bbox
+
     from heed.translate.trace import Trace
+
+_TRIED = 20
+"""Of a map of embeddings, so many points are tried for each label."""
 
 
 class Branch(NamedTuple):
@@ -255,13 +260,13 @@ def embedding_map(
     n_labels: int = 60,
     title: str = "",
 ) -> Plot:
-    """Points in the plane, with labels for the first ones.
+    """Points in the plane, with labels for the first ones; none overlaps an earlier one.
 
     Args:
         points: `(n_points, 2)`.
         labels: a word for each.
         groups: the name of each point's group, which decides its color; None = one group.
-        n_labels: number of labels, from the first point on, so that large maps remain readable.
+        n_labels: maximum number of labels, from the first point on.
         title: text above it.
     """
     places = two_dimensional(points)
@@ -272,15 +277,23 @@ def embedding_map(
         of_group = [i for i, name in enumerate(names) if name == group]
         marks = {"s": size, "alpha": 0.6, "color": color, "linewidths": 0}
         axes.scatter(places[of_group, 0], places[of_group, 1], label=group, **marks)
-    for i, label in enumerate(labels[:n_labels]):
-        where = places[i, 0], places[i, 1]
-        write(axes, *where, f" {label}", fontsize=7, va="center", path_effects=[HALO])
     axes.axhline(0, color="#d8dade", lw=0.6, zorder=0)
     axes.axvline(0, color="#d8dade", lw=0.6, zorder=0)
     axes.set_xlabel("first principal component", color=QUIET)
     axes.set_ylabel("second principal component", color=QUIET)
     if len(set(names)) > 1:
         axes.legend(frameon=False, fontsize=8, labelcolor=INK)
+    plot.draw_without_rendering()  # the sizes of labels depend on that of the axes
+    boxes: list[Bbox] = []
+    for (x, y), label in zip(places[: _TRIED * n_labels], labels, strict=False):
+        if len(boxes) == n_labels:
+            break
+        text = write(axes, x, y, f" {label}", fontsize=7, va="center", path_effects=[HALO])
+        box = text.get_window_extent()
+        if box.count_overlaps(boxes):
+            text.remove()
+        else:
+            boxes.append(box)
     return plot
 
 
