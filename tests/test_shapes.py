@@ -41,10 +41,13 @@ from heed.model.fast.products import Linear, linear
 from heed.model.fast.rotation import rotate_fused
 from heed.model.interface import (
     ArrayNextTokens,
+    BeamPlan,
+    BeamSearcher,
     Changes,
     Inspectable,
     NextTokens,
     PromptReader,
+    RunningBeam,
     largest,
 )
 from heed.model.layers import (
@@ -618,6 +621,7 @@ def interface_calls() -> Iterator[Call]:
     network = relative("decoder")
     engine = Engine(Network.of(network.config, to_arrays(network.state_dict())))
     yield PromptReader.start_from, engine.start_from, {"prompts": ids("rows, length").numpy()}
+    yield from beam_calls(engine)
     for reader in (TorchNetwork, DecoderOnly):
         yield reader.start_from, network.start_from, {"prompts": ids("rows, length")}
     in_torch = TorchDecodable(network, torch.device("cpu"))
@@ -642,6 +646,31 @@ def interface_calls() -> Iterator[Call]:
     scores = np.zeros(len(changed))
     changes = Changes(forbidden=found[:0], rows=rows, ids=changed, scores=scores)
     yield Changes.places_in, changes.places_in, {"ids": shown}
+
+
+def beam_calls(engine: Engine) -> Iterator[Call]:
+    src, n_sources = ids("n_sources, src_len").numpy(), size("n_sources")
+    plan = BeamPlan(
+        n_best=1,
+        beam_size=size("beam_size"),
+        early_stopping="first",
+        bos_id=2,
+        eos_id=3,
+        forbidden=np.array([0]),
+        limits=np.full(n_sources, 9),
+        divisors=np.ones(n_sources),
+        penalties=np.ones(10),
+        min_length=5,
+        no_repeat_ngram_size=0,
+        prefixes=np.empty((n_sources, 0), np.int64),
+        slots=None,
+        missing_cost=0.0,
+        required_ids=np.empty((n_sources, 0), np.int64),
+    )
+    yield BeamSearcher.begin_beam, engine.begin_beam, {"src": src, "plan": plan}
+    beam = engine.begin_beam(src, plan)  # None without the compiled library
+    drop = beam.drop if beam else lambda are_dropped: 0
+    yield RunningBeam.drop, drop, {"are_dropped": np.ones(n_sources, bool)}
 
 
 ARRAYS: Any = Tensor | np.ndarray | tuple | list

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, sync_playwright
 from starlette.testclient import TestClient
 
 from heed.bundle.bundle import Bundle, save_bundle
+from heed.engine.native_beam import NativeBeam
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.serve.app import make_app
@@ -179,20 +180,24 @@ def n_steps_after_leaving(
         folder: the served model.
     """
     has_begun, has_left = threading.Event(), threading.Event()
-    kind = type(load(folder).model)
-    compute, n_steps = kind.step, 0
+    n_steps = 0
 
-    def step(*arguments: Any) -> Any:
-        nonlocal n_steps
-        n_steps += 1
-        has_begun.set()
-        assert has_left.wait(60)
-        return compute(*arguments)
+    def counted(compute: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*arguments: Any) -> Any:
+            nonlocal n_steps
+            n_steps += 1
+            has_begun.set()
+            assert has_left.wait(60)
+            return compute(*arguments)
+
+        return step
 
     async def ask_and_leave() -> None:
         service = make_service(ServeSettings(models=(folder,)))
         ask = await prepare(service)
-        monkeypatch.setattr(kind, "step", step)
+        # The steps of a search are called from Python, or by the engine itself.
+        for kind in (type(load(folder).model), NativeBeam):
+            monkeypatch.setattr(kind, "step", counted(kind.step))
         asking = asyncio.ensure_future(ask())
         assert await asyncio.to_thread(has_begun.wait, 60)
         asking.cancel()
