@@ -107,7 +107,7 @@ def begun_marks(text: str, taken: bytearray) -> list[tuple[int, int]]:
 def with_quotes(text: str) -> str:
     """The text with quotation marks in place of marks of emphasis around words, of equal length.
 
-    An underscore counts as a letter, so that no number would be found in `_12_`.
+    An underscore counts as a letter, so that a number between two would not be found.
     """
     if not _ENDS_PHRASE.search(text):
         return text
