@@ -332,9 +332,9 @@ def test_a_book_with_encrypted_pages_is_refused_and_encrypted_fonts_are_copied(
 
 
 def test_pages_of_books_are_xml_whatever_their_names_end_in() -> None:
-    page = "<?xml version='1.0' encoding='iso-8859-1'?><p>caf\xe9</p>".encode("latin-1")
+    page = "<?xml version='1.0' encoding='iso-8859-1'?><p>\xe9t\xe9</p>".encode("latin-1")
     document = open_archive("a.epub", archive({"a.html": page}), "epub")
-    assert [segment.text for segment in document.segments] == ["caf\xe9"]
+    assert [segment.text for segment in document.segments] == ["\xe9t\xe9"]
 
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
