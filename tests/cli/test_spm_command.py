@@ -28,6 +28,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=lines, vocab_size=40, hard_vocab_limit=False, **endless
     )
+    (folder / "empty").touch()
     (folder / "latin").write_bytes(b"good\nb\xe4d\n")
     return folder
 
@@ -126,6 +127,16 @@ def test_files_extra_options_and_n_best_work(
             ["spm-train", "--input=FOLDER/text", "--model_prefix=FOLDER/x", "--xyz=1"],
             1,
             "SentencePiece cannot train:",
+        ),
+        (
+            ["spm-train", "--input=FOLDER/empty", "--model_prefix=FOLDER/x"],
+            1,
+            "empty must have text to learn from, but has none.",
+        ),
+        (
+            ["spm-train", "--input=FOLDER/text", "--model_prefix=FOLDER/x", "--vocab_size=90000"],
+            1,
+            "heed: SentencePiece cannot train: Vocabulary size too high (90000). Please set it to ",
         ),
     ],
 )

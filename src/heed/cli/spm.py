@@ -36,6 +36,10 @@ MAX_NBEST_SIZE = 512
 
 _NUMBER = re.compile(r"-\d*\.?\d+")
 """A value that begins like a flag."""
+
+_FAILED_CHECK = re.compile(r"^[A-Z_]+: \S+\(\d+\) \[[^\]]*\] ?")
+"""What SentencePiece puts before a message: a place in its source, and a condition."""
+
 _ONLY_PYTHON = (
     *("arg", "logstream", "model_writer", "normalizer", "pretokenizer", "sentence_iterator"),
     *("sentence_reader", "allow_inconsistent_pretokenization"),
@@ -101,7 +105,10 @@ def spm_train(
         flags = " or ".join(f"--{name}" for name, given in settings.items() if given == value)
         raise UsageError(f"{flags or 'a flag'} has a wrong value: {problem}") from None
     except (RuntimeError, OSError) as error:
-        raise DataError(f"SentencePiece cannot train: {error}") from None
+        if "sentences_.empty()" in str(error):
+            raise DataError(f"{input_paths} must have text to learn from, but has none.") from None
+        problem = _FAILED_CHECK.sub("", str(error)) or str(error)
+        raise DataError(f"SentencePiece cannot train: {problem}") from None
 
 
 @command("spm-encode", "Text to pieces or ids (as spm_encode).", examples=ENCODE_EXAMPLES)
