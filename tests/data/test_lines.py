@@ -487,7 +487,7 @@ def test_a_command_in_a_message_has_unusual_names_in_quotes(tmp_path: Path) -> N
         assert words[: len(command)] == command
 
 
-@pytest.mark.parametrize("name", [b"caf\xe9 1.txt", b"it's \\ caf\xe9", b"a\nb", b"\xc2\xa0 x"])
+@pytest.mark.parametrize("name", [b"t\xe9 1.txt", b"it's \\ t\xe9", b"a\nb", b"\xc2\xa0 x"])
 def test_bash_reads_the_bytes_of_a_name_in_a_command(name: bytes) -> None:
     """Messages are text: a byte that is not UTF-8 would arrive as an escape, another name."""
     if (bash := shutil.which("bash")) is None:
