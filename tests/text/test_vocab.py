@@ -247,6 +247,15 @@ def test_another_process_learns_the_same_pieces(vocab: Vocab) -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "char"])
+def test_a_rare_capital_of_a_usual_letter_has_a_piece(kind: Kind) -> None:
+    """In bytes the model would have to learn it from a few sentences, and writes half of it."""
+    corpus = [*["zwei schöne Körbe und ein Hund im Garten"] * 2000, "Öl ☂"]
+    vocab = train_vocab(corpus, size=400, kind=kind)
+    assert "Ö" in "".join(vocab.pieces(vocab.encode("Öl")))
+    assert "☂" not in "".join(vocab.pieces(vocab.encode("☂")))
+
+
 # Phrases that come so often that each would become one piece, were it allowed to.
 CHINESE = [
     "纽约是一座城市。",

@@ -2,6 +2,8 @@
 
 import re
 import unicodedata
+from collections import Counter
+from collections.abc import Iterable
 
 from heed.text.scripts import script_of
 
@@ -40,3 +42,22 @@ def lower(text: str) -> str:
     if TURKISH.search(text):
         text = text.replace("I", "ı").replace("İ", "i")
     return unicodedata.normalize("NFC", text.replace("İ", "i").lower())
+
+
+def with_other_case(texts: Iterable[str], coverage: float) -> str:
+    """The letters of some texts whose upper or lower case is usual, sorted.
+
+    Args:
+        texts: some.
+        coverage: share of the characters that are of the usual ones.
+    """
+    counts = Counter("".join(texts))
+    usual: set[str] = set()
+    covered = 0
+    for character, count in counts.most_common():
+        if covered >= coverage * counts.total():
+            break
+        usual.add(character)
+        covered += count
+    others = {case for each in usual for case in (each.lower(), each.upper()) if case != each}
+    return "".join(sorted(others & counts.keys()))

@@ -24,6 +24,7 @@ from heed.errors import ConfigError, DataError, FormatError
 from heed.machine.threads import count_cores
 from heed.text.known import KnownWords
 from heed.text.languages import require_language
+from heed.text.letter_case import with_other_case
 from heed.text.normalize import replace_surrogates
 from heed.text.sampling import Sampler, has_choice, sampler_of
 from heed.text.slots import SLOT_PIECES, Slots, find_slots
@@ -99,8 +100,8 @@ class TokenizerConfig:
         vocab_size: most pieces, control symbols and 256 bytes included; None = by the corpus size.
         joint: one vocabulary for both languages, so that their embeddings can be shared.
         character_coverage: share of the corpus's characters that get a piece of their own; the rest
-            are spelled in bytes. 0.9999 keeps whole alphabets and leaves signs seen once to bytes;
-            1.0 keeps every sign.
+            are spelled in bytes. 0.9999 keeps whole alphabets, also rare capitals of usual letters,
+            and leaves signs seen once to bytes; 1.0 keeps every sign.
         split_han: no piece joins two Chinese characters. Chinese has no blanks, so whole phrases
             become pieces otherwise; in a small corpus those hide the words inside them.
         vocab_from: folder of a model whose pieces are used unchanged; "" = learn pieces.
@@ -406,6 +407,7 @@ def train_vocab(
             model_type=kind,
             vocab_size=max(size, smallest),  # or else the size that characters need is unknown
             character_coverage=character_coverage,
+            required_chars="" if kind == "word" else with_other_case(sample, character_coverage),
             control_symbols=controls,
             pretokenization_delimiter=_DELIMITER if split_han else "",
             input_sentence_size=_MAX_SENTENCES,
