@@ -163,7 +163,7 @@ def test_no_source_is_wanted(network: Callable[..., Network]) -> None:
         {"options": replace(FIVE, repetition_penalty=1.2)},
         {"options": replace(FIVE, suppress=tuple(range(70)))},
     ],
-    ids=str,
+    ids=["observer", "phrases", "greedy prefix", "repetition penalty", "no id is left"],
 )
 def test_other_searches_are_left_to_the_steps_in_python(
     others: dict[str, Any], network: Callable[..., Network], runs: list[BeamPlan]
