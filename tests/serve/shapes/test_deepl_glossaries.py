@@ -82,7 +82,7 @@ def test_a_locked_store_stops_no_other_work(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(stored, "WAIT_S", 1.0)
+    monkeypatch.setattr(stored, "WAIT_S", 3.0)
     create(client)
     client.post("/detect", json={"q": "Two dogs"})  # loads the detector
     with closing(sqlite3.connect(tmp_path / FILE)) as other, ThreadPoolExecutor(40) as pool:
@@ -91,9 +91,9 @@ def test_a_locked_store_stops_no_other_work(
         waiting = [pool.submit(client.get, "/v2/glossaries") for _ in range(40)]
         time.sleep(0.2)
         assert client.post("/detect", json={"q": "Two dogs"}).status_code == 200
-        assert time.monotonic() - began_at < 0.9
+        assert not any(each.done() for each in waiting)
         assert {each.result().status_code for each in waiting} == {503}
-        assert time.monotonic() - began_at < 4  # and not 1 s for each four of them
+        assert time.monotonic() - began_at < 12  # and not 3 s for each four of them
     assert "the store cannot be used: database is locked" in caplog.text
     assert client.get("/v2/glossaries").status_code == 200
 
